@@ -3,7 +3,7 @@
 
 use bytes::BytesMut;
 use criterion::{Criterion, criterion_group};
-use kubarium::apimachinery::decode::{DecodeTarget, Format, decode};
+use kubarium::apimachinery::decode::{BodyFormat, DecodeTarget, decode};
 use kubarium::apimachinery::labels::Selector;
 use kubarium::apimachinery::object::encode_for_storage;
 use kubarium::apimachinery::schema::Schemas;
@@ -57,7 +57,7 @@ fn bodies(criterion: &mut Criterion) {
             typed: true,
             is_registered: &is_registered,
         };
-        bencher.iter(|| decode(&target, text.as_bytes(), Format::Json).unwrap());
+        bencher.iter(|| decode(&target, text.as_bytes(), BodyFormat::Json).unwrap());
     });
 }
 

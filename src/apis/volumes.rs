@@ -33,7 +33,7 @@ const ONE_POD: &str = "ReadWriteOncePod";
 const SHARED_MODES: [&str; 2] = ["ReadWriteMany", "ReadOnlyMany"];
 
 /// A volume, and its tree.
-pub type Volume = (Arc<Object>, Value);
+pub type VolumeObject = (Arc<Object>, Value);
 
 /// The key of the claim that a volume is bound to or kept for.
 pub fn claimed_by(volume: &Value) -> Option<String> {
@@ -54,18 +54,22 @@ pub fn is_reachable(volume: &Value, node: &ObjectMeta) -> bool {
 
 /// The volume for a claim (`FindMatchingVolume`): one that is kept for it, or else the smallest that does, on
 /// `node` if it is known.
-pub fn find_matching(volumes: &[Volume], claim: &Value, node: Option<&ObjectMeta>) -> Option<Arc<Object>> {
+pub fn find_matching(
+    volumes: &[VolumeObject],
+    claim: &Value,
+    node: Option<&ObjectMeta>,
+) -> Option<Arc<Object>> {
     let key = object_key(text(claim, "metadata.namespace"), text(claim, "metadata.name"));
-    let is_reserved = |(_, tree): &&Volume| {
+    let is_reserved = |(_, tree): &&VolumeObject| {
         let uid = text(tree, "spec.claimRef.uid");
         let is_its_own = uid.is_empty() || uid == text(claim, "metadata.uid");
         is_its_own && claimed_by(tree).is_some_and(|of| of == key)
     };
     let reaches = |tree: &Value| node.is_none_or(|node| is_reachable(tree, node));
-    let does = |(volume, tree): &&Volume| {
+    let does = |(volume, tree): &&VolumeObject| {
         !volume.is_deleting() && claimed_by(tree).is_none() && fits(tree, volume, claim) && reaches(tree)
     };
-    let size = |(volume, tree): &&Volume| {
+    let size = |(volume, tree): &&VolumeObject| {
         (amounts(tree, "spec.capacity").remove("storage"), volume.metadata.name.clone())
     };
     let found = volumes.iter().find(is_reserved).filter(|(_, tree)| reaches(tree));
@@ -133,7 +137,7 @@ fn fits(volume: &Value, object: &Object, claim: &Value) -> bool {
 mod tests {
     use super::*;
 
-    fn volume(name: &str, storage: &str, more: Value) -> Volume {
+    fn volume(name: &str, storage: &str, more: Value) -> VolumeObject {
         let mut spec = json!({"capacity": {"storage": storage}, "accessModes": ["ReadWriteOnce"]});
         spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let tree = json!({"metadata": {"name": name}, "spec": spec});

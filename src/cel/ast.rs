@@ -9,7 +9,7 @@ use super::value::Value;
 pub(super) struct Expr {
     /// Byte offset: of an operator, of the `(` of a call, of the `.` of a selection, as in cel-go.
     pub at: usize,
-    pub node: Node,
+    pub node: ExpressionNode,
     /// What the checker found it to be; `dyn` before.
     pub of: Type,
     /// What it always is, where that is known before it runs.
@@ -19,7 +19,7 @@ pub(super) struct Expr {
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Node {
+pub(super) enum ExpressionNode {
     Literal(Value),
     /// A name; qualified when it began with a dot or stands for a dotted declaration.
     Ident(String),
@@ -92,7 +92,7 @@ pub(super) enum MacroKind {
 }
 
 impl Expr {
-    pub(super) fn new(at: usize, node: Node) -> Expr {
+    pub(super) fn new(at: usize, node: ExpressionNode) -> Expr {
         let mut expr = Expr { at, node, of: Type::Dyn, constant: None, height: 0 };
         expr.measure();
         expr
@@ -105,21 +105,23 @@ impl Expr {
     }
 
     pub(super) fn call(at: usize, function: &str, args: Vec<Expr>) -> Expr {
-        Expr::new(at, Node::Call { function: function.into(), target: None, args })
+        Expr::new(at, ExpressionNode::Call { function: function.into(), target: None, args })
     }
 
     /// The expressions that it is made of.
     pub(super) fn parts(&self) -> Vec<&Expr> {
         match &self.node {
-            Node::Literal(_) | Node::Ident(_) => vec![],
-            Node::Select { operand, .. }
-            | Node::Has { operand, .. }
-            | Node::OptionalSelect { operand, .. } => vec![operand],
-            Node::Call { target, args, .. } => target.as_deref().into_iter().chain(args).collect(),
-            Node::List(items) => items.iter().map(|item| &item.value).collect(),
-            Node::Map(entries) => entries.iter().flat_map(|entry| [&entry.value.0, &entry.value.1]).collect(),
-            Node::Struct { fields, .. } => fields.iter().map(|field| &field.value.1).collect(),
-            Node::Macro(comprehension) => {
+            ExpressionNode::Literal(_) | ExpressionNode::Ident(_) => vec![],
+            ExpressionNode::Select { operand, .. }
+            | ExpressionNode::Has { operand, .. }
+            | ExpressionNode::OptionalSelect { operand, .. } => vec![operand],
+            ExpressionNode::Call { target, args, .. } => target.as_deref().into_iter().chain(args).collect(),
+            ExpressionNode::List(items) => items.iter().map(|item| &item.value).collect(),
+            ExpressionNode::Map(entries) => {
+                entries.iter().flat_map(|entry| [&entry.value.0, &entry.value.1]).collect()
+            }
+            ExpressionNode::Struct { fields, .. } => fields.iter().map(|field| &field.value.1).collect(),
+            ExpressionNode::Macro(comprehension) => {
                 let Macro { range, filter, step, .. } = &**comprehension;
                 [Some(range), filter.as_ref(), Some(step)].into_iter().flatten().collect()
             }
@@ -130,11 +132,11 @@ impl Expr {
     pub(super) fn dotted(&self) -> Option<String> {
         let mut names = vec![];
         let mut rest = self;
-        while let Node::Select { operand, field } = &rest.node {
+        while let ExpressionNode::Select { operand, field } = &rest.node {
             names.push(field.as_str());
             rest = operand;
         }
-        let Node::Ident(name) = &rest.node else { return None };
+        let ExpressionNode::Ident(name) = &rest.node else { return None };
         names.push(name);
         names.reverse();
         Some(names.join("."))
@@ -144,7 +146,7 @@ impl Expr {
 /// Whether an expression names a variable.
 pub(super) fn mentions(expr: &Expr, name: &str) -> bool {
     any(expr, &|node| match node {
-        Node::Ident(found) => found == name || found.split('.').next() == Some(name),
+        ExpressionNode::Ident(found) => found == name || found.split('.').next() == Some(name),
         _ => false,
     })
 }
@@ -152,16 +154,16 @@ pub(super) fn mentions(expr: &Expr, name: &str) -> bool {
 /// Whether an expression asks for a field of a variable: `name.field`, `name.?field`, `has(name.field)`.
 pub(super) fn selects(expr: &Expr, name: &str, wanted: &str) -> bool {
     any(expr, &|node| match node {
-        Node::Select { operand, field }
-        | Node::Has { operand, field }
-        | Node::OptionalSelect { operand, field } => {
-            field == wanted && matches!(&operand.node, Node::Ident(found) if found == name)
+        ExpressionNode::Select { operand, field }
+        | ExpressionNode::Has { operand, field }
+        | ExpressionNode::OptionalSelect { operand, field } => {
+            field == wanted && matches!(&operand.node, ExpressionNode::Ident(found) if found == name)
         }
         _ => false,
     })
 }
 
 /// Whether one of the nodes of an expression is what is looked for.
-fn any(expr: &Expr, wanted: &dyn Fn(&Node) -> bool) -> bool {
+fn any(expr: &Expr, wanted: &dyn Fn(&ExpressionNode) -> bool) -> bool {
     super::on_enough_stack(|| wanted(&expr.node) || expr.parts().into_iter().any(|part| any(part, wanted)))
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::ast::{Expr, Macro, MacroKind, MapEntry, Node};
+use super::ast::{Expr, ExpressionNode, Macro, MacroKind, MapEntry};
 use super::checker_calls;
 use super::environment::Environment;
 use super::error::Issue;
@@ -45,32 +45,32 @@ impl Checker<'_> {
         }
         let at = expr.at;
         match &mut expr.node {
-            Node::Literal(value) => type_of_literal(value),
-            Node::Ident(name) => {
+            ExpressionNode::Literal(value) => type_of_literal(value),
+            ExpressionNode::Ident(name) => {
                 let message = format!("undeclared reference to '{name}' (in container '')");
                 self.issue(at, message)
             }
-            Node::Select { operand, field } => {
+            ExpressionNode::Select { operand, field } => {
                 let operand = self.check(operand);
                 self.field(at, &operand, field)
             }
-            Node::Has { operand, field } => {
+            ExpressionNode::Has { operand, field } => {
                 let operand = self.check(operand);
                 self.field(at, &operand, field);
                 Type::Bool
             }
-            Node::OptionalSelect { operand, field } => {
+            ExpressionNode::OptionalSelect { operand, field } => {
                 let operand = self.check(operand);
                 match self.field(at, &operand, field) {
                     found @ Type::Optional(_) => found,
                     found => Type::optional(found),
                 }
             }
-            Node::Call { function, target, args } => self.call(at, function, target, args),
-            Node::List(items) => self.list(items),
-            Node::Map(entries) => self.map(entries),
-            Node::Struct { type_name, fields } => self.structure(at, type_name, fields),
-            Node::Macro(comprehension) => self.comprehension(at, comprehension),
+            ExpressionNode::Call { function, target, args } => self.call(at, function, target, args),
+            ExpressionNode::List(items) => self.list(items),
+            ExpressionNode::Map(entries) => self.map(entries),
+            ExpressionNode::Struct { type_name, fields } => self.structure(at, type_name, fields),
+            ExpressionNode::Macro(comprehension) => self.comprehension(at, comprehension),
         }
     }
 
@@ -79,14 +79,14 @@ impl Checker<'_> {
         let name = expr.dotted()?;
         let scoped = self.scopes.iter().rev().find(|(scoped, _)| *scoped == name).map(|(_, of)| of.clone());
         if let Some(of) = scoped.or_else(|| self.environment.variables.get(&name).cloned()) {
-            expr.node = Node::Ident(name);
+            expr.node = ExpressionNode::Ident(name);
             return Some(of);
         }
         let root = name.split('.').next().unwrap_or_default();
         let is_variable = self.environment.variables.contains_key(root)
             || self.scopes.iter().any(|(scoped, _)| scoped == root);
         let of = Type::named(&name).filter(|_| !is_variable && !matches!(&*name, "dyn" | "timestamp"))?;
-        expr.node = Node::Literal(Value::Type(of.runtime_name()));
+        expr.node = ExpressionNode::Literal(Value::Type(of.runtime_name()));
         Some(Type::Type)
     }
 
@@ -309,7 +309,7 @@ impl Checker<'_> {
     /// The values that `format` takes may be of many types.
     fn argument(&mut self, function: &str, arg: &mut Expr) -> Type {
         match &mut arg.node {
-            Node::List(items) if function == "format" => {
+            ExpressionNode::List(items) if function == "format" => {
                 items.iter_mut().for_each(|item| drop(self.check(&mut item.value)));
                 Type::list(Type::Dyn)
             }

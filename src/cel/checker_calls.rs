@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::ast::{Expr, Node};
+use super::ast::{Expr, ExpressionNode};
 use super::declarations::Overload;
 use super::types::Type;
 
@@ -41,7 +41,7 @@ pub(super) fn no_overload(function: &str, target: Option<&Type>, args: &[Type]) 
 
 /// The type of `condition ? yes : no`; None where there is none.
 pub(super) fn conditional(args: &[Expr], types: &[Type]) -> Option<Type> {
-    let is_empty = |arg: &Expr| matches!(&arg.node, Node::List(items) if items.is_empty());
+    let is_empty = |arg: &Expr| matches!(&arg.node, ExpressionNode::List(items) if items.is_empty());
     // A list without items is one of whatever the other has.
     let joined = match types {
         [_, yes @ Type::List(_), Type::List(_)] if is_empty(&args[2]) => Some(yes.clone()),

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::ast::{Expr, Macro, MacroKind, Node};
+use super::ast::{Expr, ExpressionNode, Macro, MacroKind};
 use super::call_cost::{LIST, comparing, is_ordered};
 use super::error::EvaluationError;
 use super::evaluate::{CelEvaluator, EvaluationScope};
@@ -44,7 +44,7 @@ impl<'a> CelEvaluator<'a> {
     /// What an optional holds gets a name, and is taken out when that is first asked for.
     fn held(&mut self, comprehension: &'a Macro) -> EvaluationResult {
         let Macro { kind, range, variables, step, .. } = comprehension;
-        let is_name = matches!(range.node, Node::Ident(_));
+        let is_name = matches!(range.node, ExpressionNode::Ident(_));
         let range = self.evaluate(range);
         self.budget.spend(ONE + u64::from(!is_name))?;
         match range? {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::ast::{Expr, Macro, MapEntry, Node};
+use super::ast::{Expr, ExpressionNode, Macro, MapEntry};
 use super::convert;
 use super::error::EvaluationError;
 use super::types::Type;
@@ -28,20 +28,24 @@ pub(super) fn find(expr: &mut Expr) -> Result<(), BadConstant> {
 
 fn find_in(expr: &mut Expr) -> Result<(), BadConstant> {
     match &mut expr.node {
-        Node::Literal(_) | Node::Ident(_) => {}
-        Node::Select { operand, .. } | Node::Has { operand, .. } | Node::OptionalSelect { operand, .. } => {
+        ExpressionNode::Literal(_) | ExpressionNode::Ident(_) => {}
+        ExpressionNode::Select { operand, .. }
+        | ExpressionNode::Has { operand, .. }
+        | ExpressionNode::OptionalSelect { operand, .. } => {
             find(operand)?;
         }
-        Node::Call { target, args, .. } => {
+        ExpressionNode::Call { target, args, .. } => {
             target.as_deref_mut().into_iter().chain(args).try_for_each(find)?;
         }
-        Node::List(items) => items.iter_mut().try_for_each(|item| find(&mut item.value))?,
-        Node::Map(entries) => entries.iter_mut().try_for_each(|entry| {
+        ExpressionNode::List(items) => items.iter_mut().try_for_each(|item| find(&mut item.value))?,
+        ExpressionNode::Map(entries) => entries.iter_mut().try_for_each(|entry| {
             find(&mut entry.value.0)?;
             find(&mut entry.value.1)
         })?,
-        Node::Struct { fields, .. } => fields.iter_mut().try_for_each(|field| find(&mut field.value.1))?,
-        Node::Macro(comprehension) => {
+        ExpressionNode::Struct { fields, .. } => {
+            fields.iter_mut().try_for_each(|field| find(&mut field.value.1))?
+        }
+        ExpressionNode::Macro(comprehension) => {
             let Macro { range, filter, step, .. } = &mut **comprehension;
             [Some(range), filter.as_mut(), Some(step)].into_iter().flatten().try_for_each(find)?;
         }
@@ -50,14 +54,14 @@ fn find_in(expr: &mut Expr) -> Result<(), BadConstant> {
     Ok(())
 }
 
-fn constant(node: &Node) -> Option<Result<Value, EvaluationError>> {
+fn constant(node: &ExpressionNode) -> Option<Result<Value, EvaluationError>> {
     match node {
-        Node::Literal(value) => Some(Ok(value.clone())),
-        Node::List(items) => {
+        ExpressionNode::Literal(value) => Some(Ok(value.clone())),
+        ExpressionNode::List(items) => {
             let item = |item: &MapEntry<Expr>| item.value.constant.clone().filter(|_| !item.optional);
             items.iter().map(item).collect::<Option<Vec<Value>>>().map(|items| Ok(Value::from(items)))
         }
-        Node::Map(entries) => {
+        ExpressionNode::Map(entries) => {
             let entry = |MapEntry { value: (key, value), optional }: &MapEntry<(Expr, Expr)>| {
                 let key = key.constant.as_ref().filter(|_| !optional).and_then(MapKey::of);
                 key.zip(value.constant.clone())
@@ -65,7 +69,7 @@ fn constant(node: &Node) -> Option<Result<Value, EvaluationError>> {
             let map = entries.iter().map(entry).collect::<Option<BTreeMap<MapKey, Value>>>()?;
             Some(Ok(Value::Map(Map::of(map).into())))
         }
-        Node::Call { function, target: None, args } => match &args[..] {
+        ExpressionNode::Call { function, target: None, args } => match &args[..] {
             [arg] if CONVERSIONS.contains(&&**function) => convert::convert(function, arg.constant.as_ref()?),
             // Nothing is in an empty list.
             [_, list] if function == "@in" && matches!(list.of, Type::List(_)) => match &list.constant {

@@ -3,7 +3,7 @@
 //! Upstream's figures are shown to people, so its ways are kept, odd ones too: what has no path of its own is
 //! as large as the variable, and what is not known to be small is without bound.
 
-use super::ast::{Expr, Macro, MacroKind, MapEntry, Node};
+use super::ast::{Expr, ExpressionNode, Macro, MacroKind, MapEntry};
 use super::estimate_calls;
 use super::sizes::{
     EntrySizes, Estimate, LIST, ONE, SizePlace, SizeRange, SizeRoot, SizeStep, UNKNOWN, union,
@@ -27,27 +27,29 @@ impl<'s> Estimator<'s> {
 
     fn estimate_node(&mut self, expr: &Expr) -> Estimate<'s> {
         match &expr.node {
-            Node::Literal(value) => Estimate::call(0, literal(value)),
-            Node::Ident(name) => self.ident(expr, name),
-            Node::Select { operand, field } => {
+            ExpressionNode::Literal(value) => Estimate::call(0, literal(value)),
+            ExpressionNode::Ident(name) => self.ident(expr, name),
+            ExpressionNode::Select { operand, field } => {
                 let inner = self.estimate(operand);
                 let own = u64::from(matches!(operand.of, Type::Map(..) | Type::Object(_)));
                 let place = inner.place.step(self.root, &SizeStep::Field(field));
                 let size = place.size().or_else(|| of_type(&expr.of));
                 Estimate { place, ..Estimate::call(inner.cost.saturating_add(own), size) }
             }
-            Node::Has { operand, .. } => Estimate::call(self.estimate(operand).cost, Some(ONE)),
-            Node::OptionalSelect { operand, .. } => {
+            ExpressionNode::Has { operand, .. } => Estimate::call(self.estimate(operand).cost, Some(ONE)),
+            ExpressionNode::OptionalSelect { operand, .. } => {
                 Estimate::call(self.estimate(operand).cost.saturating_add(1), None)
             }
-            Node::Call { function, target, args } => self.call(expr, function, target.as_deref(), args),
-            Node::List(items) => self.list(items),
-            Node::Map(entries) => self.map(entries),
-            Node::Struct { fields, .. } => {
+            ExpressionNode::Call { function, target, args } => {
+                self.call(expr, function, target.as_deref(), args)
+            }
+            ExpressionNode::List(items) => self.list(items),
+            ExpressionNode::Map(entries) => self.map(entries),
+            ExpressionNode::Struct { fields, .. } => {
                 let costs = fields.iter().map(|field| self.estimate(&field.value.1).cost);
                 Estimate::call(sum(STRUCT, costs), None)
             }
-            Node::Macro(comprehension) => self.comprehension(comprehension),
+            ExpressionNode::Macro(comprehension) => self.comprehension(comprehension),
         }
     }
 
@@ -98,7 +100,7 @@ impl<'s> Estimator<'s> {
                 Estimate { place, ..Estimate::call(costs.saturating_add(1), size) }
             }
             _ => {
-                let call = estimate_calls::Call {
+                let call = estimate_calls::EstimatedCall {
                     root: self.root,
                     function,
                     target: target.zip(target_estimate),

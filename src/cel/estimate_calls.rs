@@ -1,7 +1,7 @@
 //! What a call costs at most beside its arguments (`checker/cost.go`, `k8s.io/apiserver/pkg/cel/library`),
 //! and how large its value is.
 
-use super::ast::{Expr, Node};
+use super::ast::{Expr, ExpressionNode};
 use super::sizes::{Estimate, LIST, SizePlace, SizeRange, SizeRoot, SizeStep, UNKNOWN, union};
 use super::types::Type;
 use super::value::Value;
@@ -18,7 +18,7 @@ const ADDRESSES: u64 = 4;
 const NETWORKS: u64 = ADDRESSES + 3;
 
 /// A call, and what is known of its parts.
-pub(super) struct Call<'a, 's> {
+pub(super) struct EstimatedCall<'a, 's> {
     pub root: SizeRoot<'s>,
     pub function: &'a str,
     pub target: Option<(&'a Expr, Estimate<'s>)>,
@@ -26,7 +26,7 @@ pub(super) struct Call<'a, 's> {
     pub parts: &'a [Estimate<'s>],
 }
 
-impl Call<'_, '_> {
+impl EstimatedCall<'_, '_> {
     /// The cost and the size of the value; None where its type decides.
     pub(super) fn estimate(&self) -> (u64, Option<SizeRange>) {
         let (first, second) = (self.size(0), self.size(1));
@@ -138,7 +138,7 @@ impl Call<'_, '_> {
     /// A number that stands in the expression.
     fn number(&self, at: usize) -> Option<u64> {
         match self.args.get(at).map(|arg| &arg.node) {
-            Some(Node::Literal(Value::Int(number))) => Some(*number as u64),
+            Some(ExpressionNode::Literal(Value::Int(number))) => Some(*number as u64),
             _ => None,
         }
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::activation::Activation;
-use super::ast::{Expr, MapEntry, Node};
+use super::ast::{Expr, ExpressionNode, MapEntry};
 use super::call_cost::{Called, LIST};
 use super::constants;
 use super::cost::Budget;
@@ -47,17 +47,17 @@ impl<'a> CelEvaluator<'a> {
             return Ok(constant.clone());
         }
         match &expr.node {
-            Node::Literal(value) => Ok(value.clone()),
-            Node::List(items) => self.list(items),
-            Node::Map(entries) => self.map(entries),
-            Node::Struct { fields, .. } => self.structure(fields),
-            Node::Macro(comprehension) => self.comprehension(comprehension),
+            ExpressionNode::Literal(value) => Ok(value.clone()),
+            ExpressionNode::List(items) => self.list(items),
+            ExpressionNode::Map(entries) => self.map(entries),
+            ExpressionNode::Struct { fields, .. } => self.structure(fields),
+            ExpressionNode::Macro(comprehension) => self.comprehension(comprehension),
             _ if is_attribute(expr) => {
                 let outcome = self.resolve(expr);
                 self.charge_attribute(expr)?;
                 outcome
             }
-            Node::Call { function, target, args } => self.call(function, target.as_deref(), args),
+            ExpressionNode::Call { function, target, args } => self.call(function, target.as_deref(), args),
             _ => unreachable!("what is no call is an attribute"),
         }
     }
@@ -66,7 +66,7 @@ impl<'a> CelEvaluator<'a> {
     fn charge_attribute(&mut self, expr: &Expr) -> Result<(), EvaluationError> {
         let cost = u64::from(!is_conditional(expr));
         match &expr.node {
-            Node::Has { .. } => {
+            ExpressionNode::Has { .. } => {
                 if cost == 0 {
                     self.budget.give_back(1);
                 }
@@ -91,16 +91,16 @@ impl<'a> CelEvaluator<'a> {
 
     fn attribute(&mut self, expr: &'a Expr) -> EvaluationResult {
         match &expr.node {
-            Node::Ident(name) => self.variable(name),
-            Node::Select { operand, field } => {
+            ExpressionNode::Ident(name) => self.variable(name),
+            ExpressionNode::Select { operand, field } => {
                 let operand = self.resolve(operand)?;
                 self.step(&operand, false, |operand, budget| field_of(operand, field, budget))
             }
-            Node::OptionalSelect { operand, field } => {
+            ExpressionNode::OptionalSelect { operand, field } => {
                 let operand = self.resolve(operand)?;
                 self.step(&operand, true, |operand, budget| field_of(operand, field, budget))
             }
-            Node::Has { operand, field } => {
+            ExpressionNode::Has { operand, field } => {
                 let operand = self.resolve(operand)?;
                 if matches!(operand, Value::Optional(None)) {
                     return Ok(Value::Bool(false));
@@ -108,7 +108,7 @@ impl<'a> CelEvaluator<'a> {
                 self.budget.spend(1)?;
                 Ok(Value::Bool(has(&operand, field, self.budget)))
             }
-            Node::Call { function, args, .. } => match &args[..] {
+            ExpressionNode::Call { function, args, .. } => match &args[..] {
                 [condition, yes, no] => match self.evaluate(condition)? {
                     Value::Bool(true) => self.resolve(yes),
                     Value::Bool(false) => self.resolve(no),
@@ -306,8 +306,11 @@ fn apply(function: &str, target: Option<&Value>, args: &[Value], patterns: &Patt
 fn is_attribute(expr: &Expr) -> bool {
     expr.constant.is_none()
         && match &expr.node {
-            Node::Ident(_) | Node::Select { .. } | Node::Has { .. } | Node::OptionalSelect { .. } => true,
-            Node::Call { function, .. } => matches!(&**function, "_[_]" | "_[?_]" | "_?_:_"),
+            ExpressionNode::Ident(_)
+            | ExpressionNode::Select { .. }
+            | ExpressionNode::Has { .. }
+            | ExpressionNode::OptionalSelect { .. } => true,
+            ExpressionNode::Call { function, .. } => matches!(&**function, "_[_]" | "_[?_]" | "_?_:_"),
             _ => false,
         }
 }
@@ -316,10 +319,10 @@ fn is_attribute(expr: &Expr) -> bool {
 fn is_conditional(expr: &Expr) -> bool {
     expr.constant.is_none()
         && match &expr.node {
-            Node::Select { operand, .. }
-            | Node::Has { operand, .. }
-            | Node::OptionalSelect { operand, .. } => is_conditional(operand),
-            Node::Call { function, args, .. } => match &**function {
+            ExpressionNode::Select { operand, .. }
+            | ExpressionNode::Has { operand, .. }
+            | ExpressionNode::OptionalSelect { operand, .. } => is_conditional(operand),
+            ExpressionNode::Call { function, args, .. } => match &**function {
                 "_?_:_" => true,
                 "_[_]" | "_[?_]" => args.first().is_some_and(is_conditional),
                 _ => false,

@@ -91,7 +91,7 @@ pub use sizes::Size;
 use stack::on_enough_stack;
 pub use types::{ObjectType, Type};
 pub use url::Url;
-pub use value::{HostValue, List, ListKind, Map, MapKey, Value};
+pub use value::{CelList, HostValue, ListKind, Map, MapKey, Value};
 
 /// Whether something declared may have the name (`[_a-zA-Z][_a-zA-Z0-9]*`, and no word of the language).
 pub fn is_identifier(name: &str) -> bool {

@@ -1,17 +1,19 @@
 //! Calls that are macros become nodes of their own (`common/parser/macros.go`, `ext/comprehensions.go`,
 //! `ext/lists.go` and the optional library).
 
-use super::ast::{Expr, Macro, MacroKind, Node};
+use super::ast::{Expr, ExpressionNode, Macro, MacroKind};
 use super::error::Issue;
 
 /// `name(args)`: `has` is a macro, everything else a function.
 pub(super) fn global_call(at: usize, name: String, mut args: Vec<Expr>) -> Result<Expr, Issue> {
     if name != "has" || args.len() != 1 {
-        return Ok(Expr::new(at, Node::Call { function: name, target: None, args }));
+        return Ok(Expr::new(at, ExpressionNode::Call { function: name, target: None, args }));
     }
     let argument = args.remove(0);
     match argument.node {
-        Node::Select { operand, field } => Ok(Expr::new(at, Node::Has { operand, field })),
+        ExpressionNode::Select { operand, field } => {
+            Ok(Expr::new(at, ExpressionNode::Has { operand, field }))
+        }
         _ => Err(Issue { at: argument.at, message: "invalid argument to has() macro".into() }),
     }
 }
@@ -26,14 +28,14 @@ pub(super) fn member_call(
 ) -> Result<Expr, Issue> {
     if has_bindings
         && (name.as_str(), args.len()) == ("bind", 3)
-        && matches!(&target.node, Node::Ident(namespace) if namespace == "cel")
+        && matches!(&target.node, ExpressionNode::Ident(namespace) if namespace == "cel")
     {
         let (step, range) = (args.remove(2), args.remove(1));
         return comprehension(at, MacroKind::Bind, range, args, None, step);
     }
     let Some((kind, variables, filtered)) = macro_of(&name, args.len()) else {
         let target = Some(Box::new(target));
-        return Ok(Expr::new(at, Node::Call { function: name, target, args }));
+        return Ok(Expr::new(at, ExpressionNode::Call { function: name, target, args }));
     };
     let step = args.pop().expect("a macro has arguments");
     let filter = if filtered { args.pop() } else { None };
@@ -72,9 +74,9 @@ fn comprehension(
     step: Expr,
 ) -> Result<Expr, Issue> {
     let name = |expr: Expr| match expr.node {
-        Node::Ident(name) => Ok(name),
+        ExpressionNode::Ident(name) => Ok(name),
         _ => Err(Issue { at: expr.at, message: "argument must be a simple name".into() }),
     };
     let variables = names.into_iter().map(name).collect::<Result<Vec<_>, _>>()?;
-    Ok(Expr::new(at, Node::Macro(Box::new(Macro { kind, range, variables, filter, step }))))
+    Ok(Expr::new(at, ExpressionNode::Macro(Box::new(Macro { kind, range, variables, filter, step }))))
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::bounds;
 use super::error::EvaluationError;
 use super::time_functions;
-use super::value::{EvaluationResult, List, ListKind, MapKey, Value};
+use super::value::{CelList, EvaluationResult, ListKind, MapKey, Value};
 
 /// `==`: numbers by value whatever their type, sets and list maps without regard to order, values of
 /// different types unequal.
@@ -34,7 +34,7 @@ pub(super) fn equal(left: &Value, right: &Value) -> bool {
     }
 }
 
-fn equal_lists(left: &List, right: &List) -> bool {
+fn equal_lists(left: &CelList, right: &CelList) -> bool {
     let unordered = match (&left.kind, &right.kind) {
         (ListKind::Atomic, other) | (other, _) => other,
     };
@@ -212,7 +212,7 @@ fn doubles(operator: &str, left: f64, right: f64) -> EvaluationResult {
 }
 
 /// A set takes what it lacks, a list map replaces what has the same keys.
-fn add_lists(left: &List, right: &List) -> EvaluationResult {
+fn add_lists(left: &CelList, right: &CelList) -> EvaluationResult {
     bounds::list(left.items.len().saturating_add(right.items.len()))?;
     let mut items = left.items.clone();
     for item in &right.items {
@@ -226,7 +226,7 @@ fn add_lists(left: &List, right: &List) -> EvaluationResult {
             None => items.push(item.clone()),
         }
     }
-    Ok(Value::List(Arc::new(List { items, kind: left.kind.clone() })))
+    Ok(Value::List(Arc::new(CelList { items, kind: left.kind.clone() })))
 }
 
 fn same_keys(left: &Value, right: &Value, keys: &[Arc<str>]) -> bool {

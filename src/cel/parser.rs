@@ -1,6 +1,6 @@
 //! From tokens to a tree (the grammar of CEL, by precedence).
 
-use super::ast::{Expr, MapEntry, Node};
+use super::ast::{Expr, ExpressionNode, MapEntry};
 use super::error::{CompileError, Issue};
 use super::lexer::{CelToken, tokens};
 use super::macros;
@@ -166,7 +166,7 @@ impl CelParser {
         while let Some(function) = self.operator(operators) {
             let (at, _) = self.advance();
             let right = self.binary(level + 1)?;
-            if let Node::Call { function: name, args, .. } = &mut left.node
+            if let ExpressionNode::Call { function: name, args, .. } = &mut left.node
                 && level < 2
                 && is_chain
                 && name == function
@@ -209,7 +209,7 @@ impl CelParser {
         let Some(literal) = literal else { return self.prefixed("-", "-_") };
         let (at, _) = self.advance();
         self.advance();
-        self.members(Expr::new(at, Node::Literal(literal)))
+        self.members(Expr::new(at, ExpressionNode::Literal(literal)))
     }
 
     /// Two of them are none.
@@ -258,12 +258,12 @@ impl CelParser {
         };
         let operand = Box::new(operand);
         if optional {
-            return Ok(Expr::new(dot, Node::OptionalSelect { operand, field }));
+            return Ok(Expr::new(dot, ExpressionNode::OptionalSelect { operand, field }));
         }
         // What stands in backquotes is never called.
         let open = if is_name { self.take("(") } else { None };
         let Some(open) = open else {
-            return Ok(Expr::new(dot, Node::Select { operand, field }));
+            return Ok(Expr::new(dot, ExpressionNode::Select { operand, field }));
         };
         let args = self.list_until(")")?;
         macros::member_call(open, *operand, field, args, self.has_bindings)
@@ -271,7 +271,7 @@ impl CelParser {
 
     fn primary(&mut self) -> Result<Expr, Issue> {
         let (at, token) = self.advance();
-        let literal = |value| Ok(Expr::new(at, Node::Literal(value)));
+        let literal = |value| Ok(Expr::new(at, ExpressionNode::Literal(value)));
         match token {
             CelToken::Int(number) => literal(Value::Int(number)),
             CelToken::Uint(number) => literal(Value::Uint(number)),
@@ -290,11 +290,11 @@ impl CelParser {
             }
             CelToken::Symbol("[") => {
                 let items = self.items("]")?;
-                Ok(Expr::new(at, Node::List(items)))
+                Ok(Expr::new(at, ExpressionNode::List(items)))
             }
             CelToken::Symbol("{") => {
                 let entries = self.entries()?;
-                Ok(Expr::new(at, Node::Map(entries)))
+                Ok(Expr::new(at, ExpressionNode::Map(entries)))
             }
             _ => Err(self.back()),
         }
@@ -311,16 +311,16 @@ impl CelParser {
 
     fn word(&mut self, at: usize, word: String) -> Result<Expr, Issue> {
         match word.as_str() {
-            "true" => return Ok(Expr::new(at, Node::Literal(Value::Bool(true)))),
-            "false" => return Ok(Expr::new(at, Node::Literal(Value::Bool(false)))),
-            "null" => return Ok(Expr::new(at, Node::Literal(Value::Null))),
+            "true" => return Ok(Expr::new(at, ExpressionNode::Literal(Value::Bool(true)))),
+            "false" => return Ok(Expr::new(at, ExpressionNode::Literal(Value::Bool(false)))),
+            "null" => return Ok(Expr::new(at, ExpressionNode::Literal(Value::Null))),
             "in" => return Err(self.back()),
             reserved if RESERVED.contains(&reserved) => {
                 return Err(Issue { at, message: format!("reserved identifier: {reserved}") });
             }
             _ => {}
         }
-        let Some(open) = self.take("(") else { return Ok(Expr::new(at, Node::Ident(word))) };
+        let Some(open) = self.take("(") else { return Ok(Expr::new(at, ExpressionNode::Ident(word))) };
         let args = self.list_until(")")?;
         macros::global_call(open, word, args)
     }
@@ -385,6 +385,6 @@ impl CelParser {
             }
         }
         let type_name = name.dotted().expect("asked before");
-        Ok(Expr::new(at, Node::Struct { type_name, fields }))
+        Ok(Expr::new(at, ExpressionNode::Struct { type_name, fields }))
     }
 }

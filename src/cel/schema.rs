@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 
 use super::times::{parse_format_duration, parse_timestamp};
 use super::types::{ObjectType, Type};
-use super::value::{List, ListKind, Map, MapKey, Value};
+use super::value::{CelList, ListKind, Map, MapKey, Value};
 use golang::go_print::go_type;
 
 /// `SchemaDeclType`: what an expression may ask of a value of this schema; None where nothing is declared.
@@ -85,7 +85,7 @@ pub fn value(schema: &Json, is_resource: bool, data: &Json) -> Value {
         ("object", _) => invalid("expected a map for the provided schema with type=object"),
         ("array", Json::Array(items)) => {
             let items = items.iter().map(|data| nested_value(&schema["items"], data)).collect();
-            Value::List(Arc::new(List { items, kind: list_kind(schema) }))
+            Value::List(Arc::new(CelList { items, kind: list_kind(schema) }))
         }
         ("array", _) => invalid("expected an array for the provided schema with type=array"),
         ("string", Json::String(text)) => string_value(schema, text),

@@ -36,7 +36,7 @@ pub enum Value {
     /// `google.protobuf.Timestamp`
     Timestamp(chrono::DateTime<Utc>),
     /// `list`
-    List(Arc<List>),
+    List(Arc<CelList>),
     /// `map`, and objects of a schema
     Map(Arc<Map>),
     /// What `type(x)` gives: the name of a type.
@@ -84,7 +84,7 @@ pub trait HostValue: Send + Sync {
 
 /// A list, and how it is compared and added to (`x-kubernetes-list-type`).
 #[derive(Clone, Debug, Default)]
-pub struct List {
+pub struct CelList {
     /// In order.
     pub items: Vec<Value>,
     /// What the list is.
@@ -199,7 +199,7 @@ impl From<bool> for Value {
 
 impl From<Vec<Value>> for Value {
     fn from(items: Vec<Value>) -> Value {
-        Value::List(Arc::new(List { items, kind: ListKind::Atomic }))
+        Value::List(Arc::new(CelList { items, kind: ListKind::Atomic }))
     }
 }
 

@@ -178,7 +178,7 @@ fn number(StepId(id): &StepId) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use flow::{Flow, Operation, Step};
+    use flow::{Flow, Step, WriteOperation};
 
     use super::*;
     use clock::Clock;
@@ -191,7 +191,7 @@ mod tests {
         let request =
             flow.record(None, Step::RequestReceived { user: "".into(), verb: "create".into(), path });
         let (resource, namespace, name) = ("pods".into(), "ns".into(), "a".into());
-        let (operation, uid, bytes) = (Operation::Create, None, 9);
+        let (operation, uid, bytes) = (WriteOperation::Create, None, 9);
         flow.record(
             request.cause(),
             Step::Stored { resource, namespace, name, revision: 2, operation, uid, bytes },

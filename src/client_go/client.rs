@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tower::ServiceExt;
 
 use super::metrics::RestMetrics;
-use super::request::{Call, object_path, query};
+use super::request::{RepeatableRequest, object_path, query};
 use super::response;
 use super::stream_watcher;
 use apimachinery::list::List;
@@ -95,7 +95,7 @@ impl Client {
 
     /// One object.
     pub async fn get(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Arc<Object>, Status> {
-        let call = Call::new(Method::GET, object_path(kind, namespace, name));
+        let call = RepeatableRequest::new(Method::GET, object_path(kind, namespace, name));
         response::object(kind, self.send(call).await?).await
     }
 
@@ -115,7 +115,7 @@ impl Client {
     /// The objects of a namespace, or of all.
     pub async fn list(&self, kind: &Kind, namespace: &str, options: &ListOptions) -> Result<List, Status> {
         let target = format!("{}{}", kind.collection_path(namespace), query(options, false));
-        response::list(kind, self.send(Call::new(Method::GET, target)).await?).await
+        response::list(kind, self.send(RepeatableRequest::new(Method::GET, target)).await?).await
     }
 
     /// What happens to the objects of a namespace, or of all. Dropping the receiver ends the watch.
@@ -126,13 +126,14 @@ impl Client {
         options: &ListOptions,
     ) -> Result<mpsc::Receiver<WatchEvent>, Status> {
         let target = format!("{}{}", kind.collection_path(namespace), query(options, true));
-        let response = self.send(Call::new(Method::GET, target)).await?;
+        let response = self.send(RepeatableRequest::new(Method::GET, target)).await?;
         stream_watcher::watch(kind, response, &self.shared.clock).await
     }
 
     /// Creates an object; `metadata.generateName` makes the server choose the name.
     pub async fn create(&self, kind: &Kind, namespace: &str, object: Value) -> Result<Arc<Object>, Status> {
-        let call = Call::new(Method::POST, kind.collection_path(namespace)).with(typed(kind, object));
+        let call =
+            RepeatableRequest::new(Method::POST, kind.collection_path(namespace)).with(typed(kind, object));
         response::object(kind, self.send(call).await?).await
     }
 
@@ -145,7 +146,7 @@ impl Client {
         object: &Value,
         manager: &str,
     ) -> Result<Arc<Object>, Status> {
-        let call = Call::new(Method::POST, strictly(kind.collection_path(namespace), manager));
+        let call = RepeatableRequest::new(Method::POST, strictly(kind.collection_path(namespace), manager));
         let call = call.with(object.clone()).in_text();
         response::object(kind, self.send(call).await?).await
     }
@@ -158,7 +159,8 @@ impl Client {
         name: &str,
         object: Value,
     ) -> Result<Arc<Object>, Status> {
-        let call = Call::new(Method::PUT, object_path(kind, namespace, name)).with(typed(kind, object));
+        let call =
+            RepeatableRequest::new(Method::PUT, object_path(kind, namespace, name)).with(typed(kind, object));
         response::object(kind, self.send(call).await?).await
     }
 
@@ -171,7 +173,7 @@ impl Client {
         object: Value,
     ) -> Result<Arc<Object>, Status> {
         let path = format!("{}/status", object_path(kind, namespace, name));
-        let call = Call::new(Method::PUT, path).with(typed(kind, object));
+        let call = RepeatableRequest::new(Method::PUT, path).with(typed(kind, object));
         response::object(kind, self.send(call).await?).await
     }
 
@@ -196,7 +198,8 @@ impl Client {
         patch: &Value,
         manager: &str,
     ) -> Result<Arc<Object>, Status> {
-        let call = Call::new(Method::PATCH, strictly(object_path(kind, namespace, name), manager));
+        let call =
+            RepeatableRequest::new(Method::PATCH, strictly(object_path(kind, namespace, name), manager));
         let call = call.with(patch.clone()).in_text().of_type(patch_type.media_type());
         response::object(kind, self.send(call).await?).await
     }
@@ -228,7 +231,8 @@ impl Client {
         let force = if patch_type == PatchType::Apply { "&force=true" } else { "" };
         let path = object_path(kind, namespace, name);
         let path = format!("{path}{slash}{subresource}?fieldManager={manager}{force}");
-        let call = Call::new(Method::PATCH, path).with(patch.clone()).of_type(patch_type.media_type());
+        let call =
+            RepeatableRequest::new(Method::PATCH, path).with(patch.clone()).of_type(patch_type.media_type());
         response::value(self.send(call).await?).await
     }
 
@@ -240,7 +244,8 @@ impl Client {
         name: &str,
         options: &DeleteOptions,
     ) -> Result<(), Status> {
-        let call = Call::new(Method::DELETE, object_path(kind, namespace, name)).with_options(options);
+        let call =
+            RepeatableRequest::new(Method::DELETE, object_path(kind, namespace, name)).with_options(options);
         response::done(self.send(call).await?).await
     }
 
@@ -253,7 +258,7 @@ impl Client {
         selection: &ListOptions,
     ) -> Result<(), Status> {
         let target = format!("{}{}", kind.collection_path(namespace), query(selection, false));
-        let call = Call::new(Method::DELETE, target).with_options(options);
+        let call = RepeatableRequest::new(Method::DELETE, target).with_options(options);
         response::done(self.send(call).await?).await
     }
 
@@ -295,18 +300,18 @@ impl Client {
     /// Asks a question whose answer nobody keeps: a `SubjectAccessReview`, a `TokenReview`. Returns it as a
     /// tree.
     pub async fn review(&self, kind: &Kind, review: Value) -> Result<Value, Status> {
-        let call = Call::new(Method::POST, kind.collection_path("")).with(typed(kind, review));
+        let call = RepeatableRequest::new(Method::POST, kind.collection_path("")).with(typed(kind, review));
         response::value(self.send(call).await?).await
     }
 
     /// What is at a path, as a tree: for what has no kind here.
     pub async fn get_path(&self, path: &str) -> Result<Value, Status> {
-        response::value(self.send(Call::new(Method::GET, path.to_owned())).await?).await
+        response::value(self.send(RepeatableRequest::new(Method::GET, path.to_owned())).await?).await
     }
 
     /// Deletes what is at a path, be it a collection: of what has no kind here.
     pub async fn delete_path(&self, path: &str) -> Result<(), Status> {
-        response::done(self.send(Call::new(Method::DELETE, path.to_owned())).await?).await
+        response::done(self.send(RepeatableRequest::new(Method::DELETE, path.to_owned())).await?).await
     }
 
     /// Any request, in this client's name; the answer is as a socket would get it.
@@ -347,7 +352,8 @@ impl Client {
         patch_type: PatchType,
         patch: &Value,
     ) -> Result<Arc<Object>, Status> {
-        let call = Call::new(Method::PATCH, path).with(patch.clone()).of_type(patch_type.media_type());
+        let call =
+            RepeatableRequest::new(Method::PATCH, path).with(patch.clone()).of_type(patch_type.media_type());
         response::object(kind, self.send(call).await?).await
     }
 
@@ -359,12 +365,12 @@ impl Client {
         body: Value,
     ) -> Result<Value, Status> {
         let path = format!("{}/{subresource}", object_path(kind, namespace, name));
-        let call = Call::new(method, path).with(typed_as_subresource(kind, subresource, body));
+        let call = RepeatableRequest::new(method, path).with(typed_as_subresource(kind, subresource, body));
         response::value(self.send(call).await?).await
     }
 
     /// Asks until the answer does not say when to ask again.
-    async fn send(&self, call: Call) -> Result<ApiResponse, Status> {
+    async fn send(&self, call: RepeatableRequest) -> Result<ApiResponse, Status> {
         for _ in 0..RETRIES {
             let answer = self.raw(call.request()?).await;
             match response::retry_after(&answer).filter(|pause| *pause <= LONGEST_RETRY_AFTER) {

@@ -34,25 +34,25 @@ pub(super) struct Correlated {
     /// With its count, its first time and the name it was first told under.
     pub(super) event: Event,
     /// Under which it is remembered.
-    pub(super) key: Fingerprint,
+    pub(super) key: EventFingerprint,
     /// Whether it was told before.
     pub(super) is_update: bool,
 }
 
 /// Of a source, an object and more; the same for the same.
-pub(super) type Fingerprint = u64;
+pub(super) type EventFingerprint = u64;
 
 /// What was told before, and how often.
 pub(super) struct EventCorrelator {
     clock: Clock,
-    aggregates: Lru<Fingerprint, Aggregate>,
-    told: Lru<Fingerprint, Told>,
-    spam: Lru<Fingerprint, TokenBucket>,
+    aggregates: Lru<EventFingerprint, Aggregate>,
+    told: Lru<EventFingerprint, Told>,
+    spam: Lru<EventFingerprint, TokenBucket>,
 }
 
 struct Aggregate {
     /// The different ones, oldest first. Bound: [`AGGREGATE_MAX_EVENTS`].
-    texts: Vec<Fingerprint>,
+    texts: Vec<EventFingerprint>,
     last: Duration,
 }
 
@@ -77,13 +77,13 @@ impl EventCorrelator {
     }
 
     /// The server took it under `name`.
-    pub(super) fn update_state(&mut self, key: Fingerprint, event: &Event, name: String) {
+    pub(super) fn update_state(&mut self, key: EventFingerprint, event: &Event, name: String) {
         let name = name.into_boxed_str();
         self.told.put(key, Told { name, first_timestamp: event.first_timestamp, count: event.count });
     }
 
     /// `EventAggregator.EventAggregate`: the event to tell, and the key that equal ones share.
-    fn aggregate(&mut self, mut event: Event, about: &DefaultHasher) -> (Event, Fingerprint) {
+    fn aggregate(&mut self, mut event: Event, about: &DefaultHasher) -> (Event, EventFingerprint) {
         let now = self.clock.elapsed();
         let mut shared = about.clone();
         (&event.event_type, &event.reason).hash(&mut shared);
@@ -110,7 +110,7 @@ impl EventCorrelator {
     }
 
     /// `eventLogger.eventObserve`: counts what was told before.
-    fn observe(&mut self, mut event: Event, key: Fingerprint) -> Correlated {
+    fn observe(&mut self, mut event: Event, key: EventFingerprint) -> Correlated {
         let told = self.told.get(&key);
         let is_update = told.is_some();
         if let Some(told) = told {
@@ -123,7 +123,7 @@ impl EventCorrelator {
     }
 
     /// `EventSourceObjectSpamFilter.Filter`
-    fn accepts(&mut self, about: Fingerprint) -> bool {
+    fn accepts(&mut self, about: EventFingerprint) -> bool {
         let now = self.clock.elapsed();
         let full = || TokenBucket::new(SPAM_PER_SECOND, SPAM_BURST, now);
         self.spam.get_or_put(about, full).try_accept(now)
@@ -139,7 +139,7 @@ fn source_and_object(event: &Event) -> DefaultHasher {
     hasher
 }
 
-fn fingerprint(text: &str) -> Fingerprint {
+fn fingerprint(text: &str) -> EventFingerprint {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     hasher.finish()

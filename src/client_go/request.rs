@@ -27,7 +27,7 @@ const SEGMENT: &AsciiSet = &CONTROLS
     .add(b'}');
 
 /// A request that can be made more than once.
-pub(super) struct Call {
+pub(super) struct RepeatableRequest {
     method: Method,
     target: String,
     body: Option<Arc<Value>>,
@@ -36,20 +36,20 @@ pub(super) struct Call {
     is_text: bool,
 }
 
-impl Call {
+impl RepeatableRequest {
     /// Without a body.
-    pub(super) fn new(method: Method, target: String) -> Call {
-        Call { method, target, body: None, content_type: "application/json", is_text: false }
+    pub(super) fn new(method: Method, target: String) -> RepeatableRequest {
+        RepeatableRequest { method, target, body: None, content_type: "application/json", is_text: false }
     }
 
     /// With a body.
-    pub(super) fn with(mut self, body: Value) -> Call {
+    pub(super) fn with(mut self, body: Value) -> RepeatableRequest {
         self.body = Some(body.into());
         self
     }
 
     /// With delete options; none are sent when all have their defaults.
-    pub(super) fn with_options(mut self, options: &DeleteOptions) -> Call {
+    pub(super) fn with_options(mut self, options: &DeleteOptions) -> RepeatableRequest {
         if *options != DeleteOptions::default() {
             let mut body = serde_json::to_value(options).unwrap_or_default();
             body["apiVersion"] = "v1".into();
@@ -60,13 +60,13 @@ impl Call {
     }
 
     /// With a body of another media type than JSON.
-    pub(super) fn of_type(mut self, content_type: &'static str) -> Call {
+    pub(super) fn of_type(mut self, content_type: &'static str) -> RepeatableRequest {
         self.content_type = content_type;
         self
     }
 
     /// With the body as bytes: the server is to trust nothing in it.
-    pub(super) fn in_text(mut self) -> Call {
+    pub(super) fn in_text(mut self) -> RepeatableRequest {
         self.is_text = true;
         self
     }

@@ -27,7 +27,7 @@ use super::reflector::{ListerWatcher, Reflector};
 use apimachinery::object::Object;
 use clock::Clock;
 use entropy::Entropy;
-use flow::{CacheEntry, Callback, DeltaType, Flow, HeldStage, HeldStep, Operation, Step, is_renewal};
+use flow::{CacheEntry, Callback, DeltaType, Flow, HeldStage, HeldStep, Step, WriteOperation, is_renewal};
 
 pub use super::delta_fifo::Deleted;
 
@@ -290,7 +290,7 @@ impl SharedInformer {
             }
         };
         let revision = object.metadata.resource_version;
-        let is_untold = is_old || is_renewal(&self.resource, Operation::Update);
+        let is_untold = is_old || is_renewal(&self.resource, WriteOperation::Update);
         if is_untold && flow.stored(revision).is_none() {
             return;
         }

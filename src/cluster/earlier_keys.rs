@@ -5,13 +5,13 @@
 //! has a new revision, as after any write.
 
 use apis::scheme::Scheme;
-use etcd::{Error, KeySpan, KeyValue, Kv};
+use etcd::{KeySpan, KeyValue, Kv, StoreError};
 
 /// Where definitions of custom kinds were.
 const DEFINITIONS: &str = "/registry/customresourcedefinitions.apiextensions.k8s.io/";
 
 /// Moves what is where earlier versions kept it. What is new or forked has nothing there.
-pub(super) async fn move_all(kv: &Kv, is_forked: bool) -> Result<(), Error> {
+pub(super) async fn move_all(kv: &Kv, is_forked: bool) -> Result<(), StoreError> {
     if is_forked || kv.revision() == 1 {
         return Ok(());
     }
@@ -35,7 +35,7 @@ pub(super) async fn move_all(kv: &Kv, is_forked: bool) -> Result<(), Error> {
 
 /// `slashes`: how many a key has behind its prefix. Services were in the folder above the one in which they
 /// are now, which has others in it, too.
-async fn move_prefix(kv: &Kv, from: String, to: String, slashes: Option<usize>) -> Result<(), Error> {
+async fn move_prefix(kv: &Kv, from: String, to: String, slashes: Option<usize>) -> Result<(), StoreError> {
     let start = from.len();
     let is_earlier =
         move |key: &str| slashes.is_none_or(|slashes| key[start..].matches('/').count() == slashes);

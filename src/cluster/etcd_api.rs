@@ -137,7 +137,7 @@ struct Heads {
 
 impl ShownValues {
     /// Of the built-in kinds, and of the custom ones whose definitions are in a store that stands still.
-    pub(super) fn of_store(kv: &Kv) -> Result<ShownValues, etcd::Error> {
+    pub(super) fn of_store(kv: &Kv) -> Result<ShownValues, etcd::StoreError> {
         let scheme = Scheme::builtin();
         for kept in kv.range(DEFINITIONS, None, None, None)?.kvs {
             let Ok(definition) = Object::from_stored(kept.value, kept.mod_revision, &[]) else { continue };

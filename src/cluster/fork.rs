@@ -135,14 +135,14 @@ impl Inside {
     }
 }
 
-fn refusal(error: etcd::Error, at: Option<u64>) -> ForkError {
+fn refusal(error: etcd::StoreError, at: Option<u64>) -> ForkError {
     let asked = at.unwrap_or_default();
     match error {
-        etcd::Error::Closed => ForkError::Stopping,
-        etcd::Error::Compacted { compact_revision: oldest, current: newest } => {
+        etcd::StoreError::Closed => ForkError::Stopping,
+        etcd::StoreError::Compacted { compact_revision: oldest, current: newest } => {
             ForkError::TooOld { asked, oldest, newest }
         }
-        etcd::Error::FutureRevision { current: newest, .. } => ForkError::Future { asked, newest },
+        etcd::StoreError::FutureRevision { current: newest, .. } => ForkError::Future { asked, newest },
         other => ForkError::Start(other.into()),
     }
 }

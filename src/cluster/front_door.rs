@@ -26,7 +26,7 @@ pub(super) fn serving_identity(
     own: [IpAddr; 2],
     authority: &Authority,
     clock: &Clock,
-) -> Result<Identity, pki::Error> {
+) -> Result<Identity, pki::PkiError> {
     let names = [
         "localhost",
         "kubernetes",

@@ -91,7 +91,7 @@ impl Origin {
 
 impl SigningKeys {
     /// Those of the data dir, or new ones.
-    fn open(config: &Config) -> Result<SigningKeys, pki::Error> {
+    fn open(config: &Config) -> Result<SigningKeys, pki::PkiError> {
         let now = made_at(&config.clock);
         let (authority, signing_key_pem) = match config.data_dir.as_deref().map(data_dir::pki) {
             Some(folder) => (Authority::load_or_generate(&folder, now)?, pki::load_signing_key(&folder)?),
@@ -100,7 +100,7 @@ impl SigningKeys {
         Ok(SigningKeys { authority: Arc::new(authority), signing_key_pem: signing_key_pem.into() })
     }
 
-    fn of(keys: &AuthorityKeys, origin: &str) -> Result<SigningKeys, pki::Error> {
+    fn of(keys: &AuthorityKeys, origin: &str) -> Result<SigningKeys, pki::PkiError> {
         let authority = Arc::new(Authority::of_keys(keys, origin)?);
         Ok(SigningKeys { authority, signing_key_pem: keys.signing_key_pem.as_str().into() })
     }

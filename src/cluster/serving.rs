@@ -24,7 +24,7 @@ pub(super) fn access(
     authority: &Authority,
     serving: Option<&Identity>,
     clock: &Clock,
-) -> Result<Access, pki::Error> {
+) -> Result<Access, pki::PkiError> {
     let reachable = match bound.ip() {
         ip if ip.is_unspecified() => SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), bound.port()),
         _ => bound,

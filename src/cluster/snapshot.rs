@@ -55,10 +55,10 @@ pub enum SnapshotError {
     InUse(String),
     /// The store.
     #[error("the store: {0}")]
-    Store(#[from] etcd::Error),
+    Store(#[from] etcd::StoreError),
     /// The keys.
     #[error(transparent)]
-    Keys(#[from] pki::Error),
+    Keys(#[from] pki::PkiError),
 }
 
 /// A whole cluster at one resourceVersion: every object with its history since the last compaction, leases,

@@ -18,10 +18,10 @@ use kubelet::node_refusal::NodeRefusal;
 pub enum StartError {
     /// The data dir.
     #[error(transparent)]
-    Store(#[from] etcd::Error),
+    Store(#[from] etcd::StoreError),
     /// The certificates.
     #[error(transparent)]
-    Pki(#[from] pki::Error),
+    Pki(#[from] pki::PkiError),
     /// The port.
     #[error("cannot listen on {0}: {1}; choose another with --listen (port 0 takes a free one)")]
     Listen(SocketAddr, std::io::Error),

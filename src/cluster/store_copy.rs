@@ -15,7 +15,7 @@ use super::etcd_store_error::EtcdStoreError;
 use super::snapshot::{MAGIC, Snapshot, SnapshotError};
 use apiserver::storage::options::EtcdOptions;
 use clock::Clock;
-use etcd::{Error, EventKind, Kv, LeaseId, LoggedChange, Options, Revision, StoreImage};
+use etcd::{EventKind, Kv, LeaseId, LoggedChange, Options, Revision, StoreError, StoreImage};
 use etcd_client::{CopiedChange, EtcdClient};
 use etcd_server::restored::{self, LeasesOf, MAX_SNAPSHOT_BYTES};
 use etcd_server::status::EtcdStatus;
@@ -85,7 +85,7 @@ pub(crate) enum StoreCopyError {
     #[error("{0}: {1}")]
     Io(String, std::io::Error),
     #[error("the store: {0}")]
-    Store(#[from] Error),
+    Store(#[from] StoreError),
     #[error("its file: {0}")]
     File(EtcdStatus),
     #[error("its snapshot: {0}")]
@@ -220,7 +220,7 @@ async fn write_etcd(
 }
 
 /// By the numbers that they have in a store, those of the etcd that end at the same time.
-async fn leases(kv: &Kv, client: &EtcdClient) -> Result<HashMap<LeaseId, LeaseId>, Error> {
+async fn leases(kv: &Kv, client: &EtcdClient) -> Result<HashMap<LeaseId, LeaseId>, StoreError> {
     let mut leases = HashMap::new();
     for known in kv.leases() {
         leases.insert(known.lease, client.grant_lease(known.remaining).await?);

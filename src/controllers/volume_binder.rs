@@ -27,7 +27,7 @@ use apis::tree::{annotation, at, object_mut, text};
 use apis::views::pod::Pod;
 use apis::volumes::{
     BETA_STORAGE_PROVISIONER, BIND_COMPLETED, NO_PROVISIONER, PROVISIONED_BY, SELECTED_NODE,
-    STORAGE_PROVISIONER, Volume, claimed_by, find_matching,
+    STORAGE_PROVISIONER, VolumeObject, claimed_by, find_matching,
 };
 use client_go::ComponentContext;
 use client_go::lister::Lister;
@@ -148,7 +148,7 @@ impl VolumeBinder {
         let volumes = self.volumes.all().into_iter();
         let volumes = volumes.map(|volume| (volume.clone(), volume.to_value()));
         let key = object_key(text(claim, "metadata.namespace"), text(claim, "metadata.name"));
-        let is_candidate = |(_, tree): &Volume| {
+        let is_candidate = |(_, tree): &VolumeObject| {
             !self.waits_for_consumer(claim) || claimed_by(tree).is_some_and(|of| of == key)
         };
         find_matching(&volumes.filter(is_candidate).collect::<Vec<_>>(), claim, None)

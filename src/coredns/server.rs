@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use bytes::Bytes;
-use network::dns::{DnsMessage, DnsRecord, Question, RecordData, RecordType, ResponseCode};
+use network::dns::{DnsMessage, DnsQuestion, DnsRecord, RecordData, RecordType, ResponseCode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
 use crate::objects::{Behind, NamedPort, NamedService, NamedSlice};
@@ -84,7 +84,7 @@ impl NameServer {
 
     /// The answer to a message.
     pub fn answer(&self, asked: &DnsMessage) -> DnsMessage {
-        let Some(Question { name, kind }) = &asked.question else {
+        let Some(DnsQuestion { name, kind }) = &asked.question else {
             return asked.answer(ResponseCode::FORMAT_ERROR);
         };
         // Names are alike in either case, and said back as they were asked for.

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use super::{Error, Kv, Revision};
+use super::{Kv, Revision, StoreError};
 
 /// kube-apiserver's `--etcd-compaction-interval`.
 pub const COMPACTION_INTERVAL: Duration = Duration::from_secs(300);
@@ -21,7 +21,7 @@ pub fn compactor(kv: &Kv, interval: Duration) -> impl Future<Output = ()> + Send
             let revision = kv.revision();
             match kv.compact(before).await {
                 Ok(()) => before = revision,
-                Err(Error::Closed) => return,
+                Err(StoreError::Closed) => return,
                 Err(error) => tracing::error!(%error, "compaction failed"),
             }
         }

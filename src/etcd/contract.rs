@@ -57,7 +57,7 @@ pub enum EventKind {
 
 /// One change, as a watch delivers it (etcd's `mvccpb.Event` with `prev_kv`).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
+pub struct KeyEvent {
     /// Put or delete.
     pub kind: EventKind,
     /// The key after the change. For a deletion: the key, the revision of the deletion, and no value.
@@ -75,7 +75,7 @@ pub struct LoggedChange {
     pub kv: KeyValue,
 }
 
-impl Event {
+impl KeyEvent {
     /// The revision of the change.
     pub fn revision(&self) -> Revision {
         self.kv.mod_revision

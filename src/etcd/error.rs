@@ -7,7 +7,7 @@ use super::{LeaseId, Revision};
 
 /// A failure of the store. The first two are etcd's own (`ErrCompacted`, `ErrFutureRev`): the caller's doing.
 #[derive(Debug, Clone, thiserror::Error)]
-pub enum Error {
+pub enum StoreError {
     /// The revision asked for is older than the last compaction: list again and watch from there.
     #[error("required revision has been compacted (compacted up to {compact_revision}, now at {current})")]
     Compacted {

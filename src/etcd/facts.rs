@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::log::Log;
 use super::state::State;
-use super::{Error, LeaseId, Revision};
+use super::{LeaseId, Revision, StoreError};
 
 pub(super) const COMPACT_REVISION: &str = "compact-revision";
 pub(super) const NEWEST_LEASE: &str = "newest-lease";
@@ -14,15 +14,15 @@ pub(super) const LEASE: &str = "lease/";
 pub(super) const LEASE_NAME: &str = "lease-name/";
 
 /// The facts as they are in memory: copied, for no lock is held while the log is written.
-pub(super) struct Facts {
+pub(super) struct StoreFacts {
     compact_revision: Revision,
     leases: Vec<(LeaseId, Duration)>,
     names: Vec<(LeaseId, u64)>,
 }
 
-impl Facts {
-    pub(super) fn of(state: &State) -> Facts {
-        Facts {
+impl StoreFacts {
+    pub(super) fn of(state: &State) -> StoreFacts {
+        StoreFacts {
             compact_revision: state.compact_revision,
             leases: state.leases.all().collect(),
             names: state.leases.names().collect(),
@@ -31,7 +31,7 @@ impl Facts {
 }
 
 /// Writes the facts to a log.
-pub(super) fn set_facts(log: &dyn Log, facts: &Facts, newest_lease: u64) -> Result<(), Error> {
+pub(super) fn set_facts(log: &dyn Log, facts: &StoreFacts, newest_lease: u64) -> Result<(), StoreError> {
     if facts.compact_revision > 0 {
         log.set_fact(COMPACT_REVISION, Some(facts.compact_revision))?;
     }

@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use super::Error;
+use super::StoreError;
 use super::device::Device;
 
 /// sled's file.
@@ -33,17 +33,17 @@ pub(super) fn is_used(data_dir: &Path) -> bool {
 }
 
 /// A folder for the log to be written anew in, in which nothing is.
-pub(super) fn next(data_dir: &Path) -> Result<PathBuf, Error> {
+pub(super) fn next(data_dir: &Path) -> Result<PathBuf, StoreError> {
     let number = generations(data_dir).into_iter().map(|(number, _)| number).max().unwrap_or(0) + 1;
     let path = data_dir.join(format!("{GENERATION}{number}"));
     match fs::create_dir(&path) {
         Ok(()) => Ok(path),
-        Err(error) => Err(Error::Io(format!("{}: {error}", path.display()))),
+        Err(error) => Err(StoreError::Io(format!("{}: {error}", path.display()))),
     }
 }
 
 /// From here on, over a power cut, this folder counts. All that is in it is on the device.
-pub(super) fn complete(folder: &Path, device: &dyn Device) -> Result<(), Error> {
+pub(super) fn complete(folder: &Path, device: &dyn Device) -> Result<(), StoreError> {
     let path = folder.join(COMPLETE);
     let complete = || {
         let parent = folder.parent().unwrap_or(folder);
@@ -53,7 +53,7 @@ pub(super) fn complete(folder: &Path, device: &dyn Device) -> Result<(), Error> 
         device.sync_file(&file, &path)?;
         device.sync_dir(folder)
     };
-    complete().map_err(|error| Error::Io(format!("{}: {error}", path.display())))
+    complete().map_err(|error| StoreError::Io(format!("{}: {error}", path.display())))
 }
 
 /// Removes what no longer counts, or never did. What cannot be removed only takes up room.

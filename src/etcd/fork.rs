@@ -8,7 +8,7 @@ use super::opening::Opened;
 use super::past::{self, SharedPast};
 use super::state::{Shared, State};
 use super::watchers::Watchers;
-use super::{Error, Revision};
+use super::{Revision, StoreError};
 use clock::Clock;
 
 impl State {
@@ -21,7 +21,7 @@ impl State {
     }
 
     /// A state with this past, of a store in memory.
-    fn fork(&mut self) -> Result<State, Error> {
+    fn fork(&mut self) -> Result<State, StoreError> {
         let log = self.log()?;
         let past = self.past.upgrade().unwrap_or_else(|| {
             let past = Arc::new(SharedPast::new(log));
@@ -44,12 +44,12 @@ impl State {
 
 impl Shared {
     /// A state that nobody else has, as all is now.
-    pub(super) fn fork(&self) -> Result<Shared, Error> {
+    pub(super) fn fork(&self) -> Result<Shared, StoreError> {
         Ok(Shared::new(self.write().fork()?))
     }
 
     /// What a store begins with that has this past, up to a revision (None: to now).
-    pub(super) fn open_fork(&self, at: Option<Revision>, clock: &Clock) -> Result<Opened, Error> {
+    pub(super) fn open_fork(&self, at: Option<Revision>, clock: &Clock) -> Result<Opened, StoreError> {
         let forked = self.fork()?;
         if let Some(to) = at {
             forked.rewind(to, clock)?;
@@ -61,7 +61,7 @@ impl Shared {
 
     /// Forgets what happened after `to`. A lease that has ended since then is there for a moment, for what
     /// hung on it.
-    fn rewind(&self, to: Revision, clock: &Clock) -> Result<(), Error> {
+    fn rewind(&self, to: Revision, clock: &Clock) -> Result<(), StoreError> {
         let rewound = {
             let mut state = self.write();
             state.readable(Some(to))?;

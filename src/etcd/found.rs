@@ -15,7 +15,7 @@ use super::recovery;
 use super::sled_log::{OPENER, SledLog};
 use super::state::{self, State};
 use super::sweep::Superfluous;
-use super::{Error, KeySpan, LeaseId, Revision};
+use super::{KeySpan, LeaseId, Revision, StoreError};
 
 /// What a log holds.
 pub(super) struct FoundStore {
@@ -30,7 +30,7 @@ pub(super) struct FoundStore {
 pub(super) fn find(
     place: &LogPlace,
     promised: Option<&Promise>,
-) -> Result<(FoundStore, Arc<SledLog>), Error> {
+) -> Result<(FoundStore, Arc<SledLog>), StoreError> {
     let log = recovery::while_locked(&place.clock, || place.open_log())?;
     let mut found = read(place, &log, promised)?;
     if let Some(first) = found.first_after_a_gap(promised) {
@@ -49,21 +49,21 @@ pub(super) fn find(
 pub(super) fn find_acknowledged(
     place: &LogPlace,
     promise: &Promise,
-) -> Result<(FoundStore, Arc<SledLog>), Error> {
+) -> Result<(FoundStore, Arc<SledLog>), StoreError> {
     std::thread::scope(|scope| run_quietly(scope, || find(place, Some(promise))))
 }
 
 /// On a thread of which panics are not told.
 pub(super) fn run_quietly<'scope, T: Send + 'scope>(
     scope: &'scope std::thread::Scope<'scope, '_>,
-    attempt: impl FnOnce() -> Result<T, Error> + Send + 'scope,
-) -> Result<T, Error> {
+    attempt: impl FnOnce() -> Result<T, StoreError> + Send + 'scope,
+) -> Result<T, StoreError> {
     let opener = std::thread::Builder::new().name(OPENER.into()).spawn_scoped(scope, attempt);
-    let opener = opener.map_err(|error| Error::Io(error.to_string()))?;
-    opener.join().unwrap_or_else(|_| Err(Error::Corrupt("what the files say makes no sense".into())))
+    let opener = opener.map_err(|error| StoreError::Io(error.to_string()))?;
+    opener.join().unwrap_or_else(|_| Err(StoreError::Corrupt("what the files say makes no sense".into())))
 }
 
-fn read(place: &LogPlace, log: &Arc<SledLog>, promised: Option<&Promise>) -> Result<FoundStore, Error> {
+fn read(place: &LogPlace, log: &Arc<SledLog>, promised: Option<&Promise>) -> Result<FoundStore, StoreError> {
     let (mut found, compact_revision) = read_records(log.clone(), promised, place.clock.elapsed())?;
     if let Some(promised) = promised {
         found.compact(promised.compact_revision);
@@ -78,7 +78,7 @@ pub(super) fn read_state(
     log: Arc<dyn Log>,
     recent_bytes: usize,
     now: Duration,
-) -> Result<(State, u64), Error> {
+) -> Result<(State, u64), StoreError> {
     let (mut found, _) = read_records(log.clone(), None, now)?;
     found.finish(recent_bytes);
     found.remove_superfluous(&*log)?;
@@ -90,17 +90,18 @@ pub(super) fn read_records(
     log: Arc<dyn Log>,
     promised: Option<&Promise>,
     now: Duration,
-) -> Result<(FoundStore, Revision), Error> {
-    let fact = |name| Ok::<_, Error>(log.facts(name)?.first().map_or(0, |(_, value)| *value));
+) -> Result<(FoundStore, Revision), StoreError> {
+    let fact = |name| Ok::<_, StoreError>(log.facts(name)?.first().map_or(0, |(_, value)| *value));
     let (compact_revision, newest_lease) = (fact(COMPACT_REVISION)?, fact(NEWEST_LEASE)?);
     let mut leases = Leases::default();
     for (name, milliseconds) in log.facts(LEASE)? {
-        let lease = name[LEASE.len()..].parse().map_err(|_| Error::Corrupt("a lease is damaged".into()))?;
+        let lease =
+            name[LEASE.len()..].parse().map_err(|_| StoreError::Corrupt("a lease is damaged".into()))?;
         leases.insert(LeaseId(lease), Duration::from_millis(milliseconds), now);
     }
     for (fact, name) in log.facts(LEASE_NAME)? {
         let lease =
-            fact[LEASE_NAME.len()..].parse().map_err(|_| Error::Corrupt("a lease is damaged".into()))?;
+            fact[LEASE_NAME.len()..].parse().map_err(|_| StoreError::Corrupt("a lease is damaged".into()))?;
         leases.set_name(LeaseId(lease), name);
     }
     let mut state = State {
@@ -147,13 +148,13 @@ impl FoundStore {
         promised: &Promise,
         compact_revision: Revision,
         data_dir: &Path,
-    ) -> Result<(), Error> {
+    ) -> Result<(), StoreError> {
         let changes = self.promised_changes();
         let leases = self.state.leases.tally_upto(promised.newest_lease);
         let is_whole = changes == promised.changes
             && compact_revision >= promised.compact_revision
             && promised.leases.contains(&leases);
-        if is_whole { Ok(()) } else { Err(Error::Lost(self.loss(promised, data_dir).into())) }
+        if is_whole { Ok(()) } else { Err(StoreError::Lost(self.loss(promised, data_dir).into())) }
     }
 
     fn promised_changes(&self) -> Tally {
@@ -190,7 +191,7 @@ impl FoundStore {
 
     /// What a compaction had not got to when the store was closed goes now: not before it is noted that
     /// nobody is promised it any more, or a crash in between would look like a loss.
-    pub(super) fn remove_superfluous(&mut self, log: &dyn Log) -> Result<(), Error> {
+    pub(super) fn remove_superfluous(&mut self, log: &dyn Log) -> Result<(), StoreError> {
         while self.superfluous.remove(usize::MAX, log)? {}
         Ok(())
     }

@@ -16,7 +16,7 @@ use super::opening::{self, Opened};
 use super::record::{self, LogRecord};
 use super::state::Shared;
 use super::{
-    Error, Event, EventKind, KeySpan, KeyValue, LeaseId, LoggedChange, Options, Revision, found, past,
+    EventKind, KeyEvent, KeySpan, KeyValue, LeaseId, LoggedChange, Options, Revision, StoreError, found, past,
 };
 use clock::Clock;
 
@@ -48,7 +48,7 @@ pub struct StoreImage {
 
 impl StoreImage {
     /// Of a state that nobody changes.
-    pub(super) fn of(shared: &Shared, now: Duration) -> Result<StoreImage, Error> {
+    pub(super) fn of(shared: &Shared, now: Duration) -> Result<StoreImage, StoreError> {
         let mut facts = BTreeMap::new();
         let (revision, changes, remaining) = {
             let state = shared.read();
@@ -104,7 +104,7 @@ impl StoreImage {
     }
 
     /// All changes that no compaction has taken away, oldest first.
-    pub fn changes(&self) -> impl Iterator<Item = Result<LoggedChange, Error>> + '_ {
+    pub fn changes(&self) -> impl Iterator<Item = Result<LoggedChange, StoreError>> + '_ {
         self.records.iter().flat_map(|(revision, bytes)| match record::members(*revision, bytes) {
             Ok(members) => members.into_iter().map(|member| change(*revision, member)).collect(),
             Err(error) => vec![Err(error)],
@@ -163,8 +163,8 @@ impl StoreImage {
     /// such a folder is refused.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::Locked`], [`Error::Corrupt`].
-    pub fn restore(&self, data_dir: &Path, clock: &Clock) -> Result<(), Error> {
+    /// [`StoreError::Io`], [`StoreError::Locked`], [`StoreError::Corrupt`].
+    pub fn restore(&self, data_dir: &Path, clock: &Clock) -> Result<(), StoreError> {
         opening::fill(data_dir, clock, |log| {
             for (revision, record) in self.records.iter() {
                 log.append(*revision, record.to_vec())?;
@@ -177,7 +177,7 @@ impl StoreImage {
     }
 
     /// A state in memory that begins with it.
-    pub(super) fn open(&self, options: &Options, now: Duration) -> Result<Opened, Error> {
+    pub(super) fn open(&self, options: &Options, now: Duration) -> Result<Opened, StoreError> {
         let log = past::on_top_of(Arc::new(self.clone()), self.revision);
         let (mut state, newest_lease) = found::read_state(log, options.recent_bytes, now)?;
         // The newest changes of all may have been deletions that a compaction took away.
@@ -191,40 +191,44 @@ impl StoreImage {
 
 /// An image is a log that is as it is.
 impl Log for StoreImage {
-    fn append(&self, revision: Revision, _record: Vec<u8>) -> Result<Bytes, Error> {
-        Err(Error::Io(format!("revision {revision} cannot be written into an image")))
+    fn append(&self, revision: Revision, _record: Vec<u8>) -> Result<Bytes, StoreError> {
+        Err(StoreError::Io(format!("revision {revision} cannot be written into an image")))
     }
 
-    fn read(&self, revision: Revision) -> Result<Option<Bytes>, Error> {
+    fn read(&self, revision: Revision) -> Result<Option<Bytes>, StoreError> {
         Ok(self.records.get(&revision).cloned())
     }
 
-    fn remove(&self, _revision: Revision) -> Result<(), Error> {
+    fn remove(&self, _revision: Revision) -> Result<(), StoreError> {
         Ok(())
     }
 
-    fn facts(&self, prefix: &str) -> Result<Vec<(String, u64)>, Error> {
+    fn facts(&self, prefix: &str) -> Result<Vec<(String, u64)>, StoreError> {
         let found = self.facts.iter().filter(|(name, _)| name.starts_with(prefix));
         Ok(found.map(|(name, value)| (name.clone(), *value)).collect())
     }
 
-    fn replay(&self, visit: &mut dyn FnMut(Revision, Bytes) -> Result<(), Error>) -> Result<(), Error> {
+    fn replay(
+        &self,
+        visit: &mut dyn FnMut(Revision, Bytes) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
         self.records.iter().try_for_each(|(revision, record)| visit(*revision, record.clone()))
     }
 }
 
 impl Shared {
     /// Changes that the index knows, in the order of their keys, as they stand in a log.
-    fn record(&self, revision: Revision, changes: &[(Revision, Arc<str>)]) -> Result<Bytes, Error> {
+    fn record(&self, revision: Revision, changes: &[(Revision, Arc<str>)]) -> Result<Bytes, StoreError> {
         let is_known = |key: &str| changes.binary_search_by(|(_, known)| (**known).cmp(key)).is_ok();
         let state = self.read();
         if let Some(events) = state.recent.events(revision) {
-            let known: Vec<&Event> = events.iter().filter(|event| is_known(&event.kv.key)).collect();
+            let known: Vec<&KeyEvent> = events.iter().filter(|event| is_known(&event.kv.key)).collect();
             return Ok(record::encode_all(known.into_iter()).into());
         }
         let log = state.log()?;
         drop(state);
-        let missing = || Error::Corrupt(format!("the record of revision {revision} is missing from the log"));
+        let missing =
+            || StoreError::Corrupt(format!("the record of revision {revision} is missing from the log"));
         let bytes = log.read(revision)?.ok_or_else(missing)?;
         record::retain(revision, &bytes, is_known)?.ok_or_else(missing)
     }
@@ -233,7 +237,7 @@ impl Shared {
 /// The records of changes, each with what it came after.
 fn past_of(changes: impl IntoIterator<Item = LoggedChange>) -> BTreeMap<Revision, Bytes> {
     let mut living: BTreeMap<Arc<str>, KeyValue> = BTreeMap::new();
-    let mut events: BTreeMap<Revision, Vec<Event>> = BTreeMap::new();
+    let mut events: BTreeMap<Revision, Vec<KeyEvent>> = BTreeMap::new();
     for LoggedChange { kind, kv } in changes {
         let previous = match kind {
             // Records have the revision alone of what was there before.
@@ -242,7 +246,7 @@ fn past_of(changes: impl IntoIterator<Item = LoggedChange>) -> BTreeMap<Revision
         };
         let of_revision = events.entry(kv.mod_revision).or_default();
         of_revision.retain(|event| event.kv.key != kv.key);
-        of_revision.push(Event { kind, kv, previous });
+        of_revision.push(KeyEvent { kind, kv, previous });
     }
     let records = events.into_iter().map(|(revision, mut events)| {
         events.sort_by(|one, other| one.kv.key.cmp(&other.kv.key));
@@ -251,9 +255,9 @@ fn past_of(changes: impl IntoIterator<Item = LoggedChange>) -> BTreeMap<Revision
     records.collect()
 }
 
-fn change(revision: Revision, bytes: Bytes) -> Result<LoggedChange, Error> {
+fn change(revision: Revision, bytes: Bytes) -> Result<LoggedChange, StoreError> {
     let record = LogRecord::decode(revision, bytes)?;
-    let unreadable = || Error::Corrupt(format!("the key of revision {revision} cannot be read"));
+    let unreadable = || StoreError::Corrupt(format!("the key of revision {revision} cannot be read"));
     let key: Arc<str> = record.key().ok_or_else(unreadable)?.into();
     Ok(LoggedChange { kind: record.kind, kv: record.into_kv(key, revision) })
 }

@@ -23,7 +23,7 @@ use super::tasks;
 use super::transaction::Transaction;
 use super::writer::Writer;
 use super::{
-    Error, Expect, KeySpan, KeyValue, LeaseId, LeaseStatus, Op, Options, Range, Revision, Txn, Watch,
+    Expect, KeySpan, KeyValue, LeaseId, LeaseStatus, Op, Options, Range, Revision, StoreError, Txn, Watch,
 };
 use clock::Clock;
 
@@ -64,22 +64,22 @@ impl Kv {
     /// Opens the store, or makes it. Blocks while it reads what is there.
     ///
     /// # Errors
-    /// [`Error::Locked`], [`Error::Corrupt`], [`Error::Lost`], [`Error::Io`].
+    /// [`StoreError::Locked`], [`StoreError::Corrupt`], [`StoreError::Lost`], [`StoreError::Io`].
     ///
     /// # Panics
     /// Outside of a tokio runtime, which has to run the expiry of leases.
-    pub fn open(options: Options, clock: Clock) -> Result<Kv, Error> {
+    pub fn open(options: Options, clock: Clock) -> Result<Kv, StoreError> {
         let device = device::of(options.unsafe_no_fsync);
         Kv::open_on(device, options, clock)
     }
 
-    pub(super) fn open_on(device: Arc<dyn Device>, options: Options, clock: Clock) -> Result<Kv, Error> {
+    pub(super) fn open_on(device: Arc<dyn Device>, options: Options, clock: Clock) -> Result<Kv, StoreError> {
         let opened = opening::open(&options, &clock, device)?;
         Kv::start(opened, &options, clock)
     }
 
     /// A store on a log that is open.
-    pub(super) fn start(opened: Opened, options: &Options, clock: Clock) -> Result<Kv, Error> {
+    pub(super) fn start(opened: Opened, options: &Options, clock: Clock) -> Result<Kv, StoreError> {
         let durable = options.data_dir.is_some();
         let Opened { state, sled, newest_lease, home, recovery } = opened;
         let shared = Arc::new(Shared::new(state));
@@ -100,7 +100,8 @@ impl Kv {
         };
         let writer = if durable {
             let thread = std::thread::Builder::new().name("etcd-writer".into());
-            let handle = thread.spawn(move || writer.run()).map_err(|error| Error::Io(error.to_string()))?;
+            let handle =
+                thread.spawn(move || writer.run()).map_err(|error| StoreError::Io(error.to_string()))?;
             WriterPlace::Thread(Some(handle))
         } else {
             WriterPlace::Here(Box::new(Mutex::new(writer)))
@@ -133,8 +134,8 @@ impl Kv {
     /// Whether it takes writes.
     ///
     /// # Errors
-    /// Why not: [`Error::Closed`], or what a write failed with.
-    pub fn writable(&self) -> Result<(), Error> {
+    /// Why not: [`StoreError::Closed`], or what a write failed with.
+    pub fn writable(&self) -> Result<(), StoreError> {
         let state = self.0.shared.read();
         state.log()?;
         state.failed.clone().map_or(Ok(()), Err)
@@ -153,16 +154,16 @@ impl Kv {
     /// The key as it was at a revision (None: now), and the revision it was read at.
     ///
     /// # Errors
-    /// [`Error::Compacted`], [`Error::FutureRevision`], [`Error::Io`], [`Error::Closed`].
-    pub fn get(&self, key: &str, at: Option<Revision>) -> Result<(Option<KeyValue>, Revision), Error> {
+    /// [`StoreError::Compacted`], [`StoreError::FutureRevision`], [`StoreError::Io`], [`StoreError::Closed`].
+    pub fn get(&self, key: &str, at: Option<Revision>) -> Result<(Option<KeyValue>, Revision), StoreError> {
         self.0.shared.get(key, at)
     }
 
     /// The revision of the key's last put; None if it does not exist. Costs no reading of the value.
     ///
     /// # Errors
-    /// [`Error::Closed`].
-    pub fn mod_revision(&self, key: &str) -> Result<Option<Revision>, Error> {
+    /// [`StoreError::Closed`].
+    pub fn mod_revision(&self, key: &str) -> Result<Option<Revision>, StoreError> {
         let state = self.0.shared.read();
         state.log()?;
         Ok(state.index.find(key, state.revision).map(|(_, revision)| revision))
@@ -173,14 +174,14 @@ impl Kv {
     /// are counted; with 0 they are only counted.
     ///
     /// # Errors
-    /// [`Error::Compacted`], [`Error::FutureRevision`], [`Error::Io`], [`Error::Closed`].
+    /// [`StoreError::Compacted`], [`StoreError::FutureRevision`], [`StoreError::Io`], [`StoreError::Closed`].
     pub fn range(
         &self,
         prefix: &str,
         from: Option<&str>,
         limit: Option<usize>,
         at: Option<Revision>,
-    ) -> Result<Range, Error> {
+    ) -> Result<Range, StoreError> {
         self.0.shared.range(&KeySpan::prefix(prefix), from, limit.unwrap_or(usize::MAX), at)
     }
 
@@ -188,15 +189,20 @@ impl Kv {
     ///
     /// # Errors
     /// As [`Kv::range`].
-    pub fn range_of(&self, span: &KeySpan<'_>, limit: usize, at: Option<Revision>) -> Result<Range, Error> {
+    pub fn range_of(
+        &self,
+        span: &KeySpan<'_>,
+        limit: usize,
+        at: Option<Revision>,
+    ) -> Result<Range, StoreError> {
         self.0.shared.range(span, None, limit, at)
     }
 
     /// Whether there is no key that starts with `prefix`; costs one lookup, however many there are.
     ///
     /// # Errors
-    /// [`Error::Closed`].
-    pub fn is_empty(&self, prefix: &str) -> Result<bool, Error> {
+    /// [`StoreError::Closed`].
+    pub fn is_empty(&self, prefix: &str) -> Result<bool, StoreError> {
         let state = self.0.shared.read();
         state.log()?;
         Ok(state.index.range(&KeySpan::prefix(prefix), None, state.revision).next().is_none())
@@ -207,9 +213,9 @@ impl Kv {
     /// the future does not take the write back.
     ///
     /// # Errors
-    /// [`Error::LeaseNotFound`]; [`Error::Io`], after which the write does not stand, and no further one
-    /// succeeds until the disk takes some again ([`Kv::writable`]); [`Error::Closed`].
-    pub async fn txn(&self, key: &str, expect: Expect, op: Op) -> Result<Txn, Error> {
+    /// [`StoreError::LeaseNotFound`]; [`StoreError::Io`], after which the write does not stand, and no further one
+    /// succeeds until the disk takes some again ([`Kv::writable`]); [`StoreError::Closed`].
+    pub async fn txn(&self, key: &str, expect: Expect, op: Op) -> Result<Txn, StoreError> {
         let write = Write { key: key.into(), expect, op };
         match self.0.write_here(write) {
             Ok(answer) => answer,
@@ -221,25 +227,25 @@ impl Kv {
     /// answers with an error, nothing is written. Answers as [`Kv::txn`] does, once it is durable.
     ///
     /// # Errors
-    /// Those of `work`; [`Error::Io`] and [`Error::Closed`] as of [`Kv::txn`].
+    /// Those of `work`; [`StoreError::Io`] and [`StoreError::Closed`] as of [`Kv::txn`].
     pub async fn transact<T, E, F>(&self, work: F) -> Result<T, E>
     where
         F: FnOnce(&mut Transaction<'_>) -> Result<T, E> + Send + 'static,
         T: Send + 'static,
-        E: From<Error> + Send + 'static,
+        E: From<StoreError> + Send + 'static,
     {
         let _busy = self.0.clock.busy();
         let (reply, answer) = oneshot::channel();
         self.enqueue(Request::Write(Pending::Work(Box::new(WorkJob { work, reply })))).await?;
-        answer.await.unwrap_or_else(|_| Err(Error::Closed.into()))
+        answer.await.unwrap_or_else(|_| Err(StoreError::Closed.into()))
     }
 
     /// Watches the keys that start with `prefix` for changes after a revision.
     ///
     /// # Errors
-    /// [`Error::Compacted`] if changes after `after` are gone; [`Error::FutureRevision`] if it has not been
-    /// reached; [`Error::Closed`].
-    pub fn watch(&self, prefix: &str, after: Revision) -> Result<Watch, Error> {
+    /// [`StoreError::Compacted`] if changes after `after` are gone; [`StoreError::FutureRevision`] if it has not been
+    /// reached; [`StoreError::Closed`].
+    pub fn watch(&self, prefix: &str, after: Revision) -> Result<Watch, StoreError> {
         self.watch_of(KeySpan::prefix(prefix), after)
     }
 
@@ -247,7 +253,7 @@ impl Kv {
     ///
     /// # Errors
     /// As [`Kv::watch`].
-    pub fn watch_of(&self, span: KeySpan<'_>, after: Revision) -> Result<Watch, Error> {
+    pub fn watch_of(&self, span: KeySpan<'_>, after: Revision) -> Result<Watch, StoreError> {
         self.0.shared.watch(span, after, Arc::default(), false)
     }
 
@@ -261,7 +267,7 @@ impl Kv {
         span: KeySpan<'_>,
         after: Revision,
         notify: Arc<Notify>,
-    ) -> Result<Watch, Error> {
+    ) -> Result<Watch, StoreError> {
         self.0.shared.watch(span, after, notify, true)
     }
 
@@ -275,8 +281,8 @@ impl Kv {
     /// compacted is no error, one to come is. What that frees leaves the disk when the files have grown much.
     ///
     /// # Errors
-    /// [`Error::FutureRevision`], [`Error::Io`], [`Error::Closed`].
-    pub async fn compact(&self, before: Revision) -> Result<(), Error> {
+    /// [`StoreError::FutureRevision`], [`StoreError::Io`], [`StoreError::Closed`].
+    pub async fn compact(&self, before: Revision) -> Result<(), StoreError> {
         self.submit(|reply| Request::Compact { before, reply }).await?;
         // In steps, so that writes come in between.
         while self.submit(|reply| Request::Sweep { reply }).await? {
@@ -291,16 +297,16 @@ impl Kv {
     /// Makes a lease that expires after `ttl` unless it is kept alive. After a restart its time starts anew.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::Closed`].
-    pub async fn grant_lease(&self, ttl: Duration) -> Result<LeaseId, Error> {
+    /// [`StoreError::Io`], [`StoreError::Closed`].
+    pub async fn grant_lease(&self, ttl: Duration) -> Result<LeaseId, StoreError> {
         self.submit(|reply| Request::Grant { ttl, name: None, reply }).await
     }
 
     /// As [`Kv::grant_lease`], for a lease that is called by a number of the caller's.
     ///
     /// # Errors
-    /// [`Error::LeaseExists`], [`Error::Io`], [`Error::Closed`].
-    pub async fn grant_named_lease(&self, name: u64, ttl: Duration) -> Result<LeaseId, Error> {
+    /// [`StoreError::LeaseExists`], [`StoreError::Io`], [`StoreError::Closed`].
+    pub async fn grant_named_lease(&self, name: u64, ttl: Duration) -> Result<LeaseId, StoreError> {
         self.submit(|reply| Request::Grant { ttl, name: Some(name), reply }).await
     }
 
@@ -329,8 +335,8 @@ impl Kv {
     /// The keys that hang on a lease.
     ///
     /// # Errors
-    /// [`Error::LeaseNotFound`].
-    pub fn lease_keys(&self, lease: LeaseId) -> Result<Vec<Arc<str>>, Error> {
+    /// [`StoreError::LeaseNotFound`].
+    pub fn lease_keys(&self, lease: LeaseId) -> Result<Vec<Arc<str>>, StoreError> {
         self.0.shared.read().leases.keys(lease)
     }
 
@@ -342,16 +348,16 @@ impl Kv {
     /// Starts the lease's time anew.
     ///
     /// # Errors
-    /// [`Error::LeaseNotFound`].
-    pub fn keep_alive(&self, lease: LeaseId) -> Result<(), Error> {
+    /// [`StoreError::LeaseNotFound`].
+    pub fn keep_alive(&self, lease: LeaseId) -> Result<(), StoreError> {
         self.0.shared.write().leases.keep_alive(lease, self.0.clock.elapsed())
     }
 
     /// Ends the lease and deletes the keys that hang on it, each with its own revision.
     ///
     /// # Errors
-    /// [`Error::LeaseNotFound`], [`Error::Io`], [`Error::Closed`].
-    pub async fn revoke_lease(&self, lease: LeaseId) -> Result<(), Error> {
+    /// [`StoreError::LeaseNotFound`], [`StoreError::Io`], [`StoreError::Closed`].
+    pub async fn revoke_lease(&self, lease: LeaseId) -> Result<(), StoreError> {
         self.submit(|reply| Request::Revoke { lease, expired_at: None, reply }).await
     }
 
@@ -362,30 +368,30 @@ impl Kv {
     /// moment only.
     ///
     /// # Errors
-    /// [`Error::Compacted`], [`Error::FutureRevision`] for the revision; [`Error::Closed`].
-    pub fn fork(&self, at: Option<Revision>, clock: Clock) -> Result<Kv, Error> {
+    /// [`StoreError::Compacted`], [`StoreError::FutureRevision`] for the revision; [`StoreError::Closed`].
+    pub fn fork(&self, at: Option<Revision>, clock: Clock) -> Result<Kv, StoreError> {
         Kv::start(self.0.shared.open_fork(at, &clock)?, &Options::default(), clock)
     }
 
     /// All that is in it, as it is at one revision.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::Closed`].
-    pub fn image(&self) -> Result<StoreImage, Error> {
+    /// [`StoreError::Io`], [`StoreError::Closed`].
+    pub fn image(&self) -> Result<StoreImage, StoreError> {
         StoreImage::of(&self.0.shared.fork()?, self.0.clock.elapsed())
     }
 
     /// A store in memory that begins with what is in an image.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when it cannot be.
-    pub fn load(image: &StoreImage, options: Options, clock: Clock) -> Result<Kv, Error> {
+    /// [`StoreError::Corrupt`] when it cannot be.
+    pub fn load(image: &StoreImage, options: Options, clock: Clock) -> Result<Kv, StoreError> {
         let opened = image.open(&options, clock.elapsed())?;
         Kv::start(opened, &Options { data_dir: None, ..options }, clock)
     }
 
     /// Writes out what is to be written and closes the files. Every handle and watch answers
-    /// [`Error::Closed`] to whatever comes later.
+    /// [`StoreError::Closed`] to whatever comes later.
     pub async fn close(&self) {
         if let Err(error) = self.submit(|reply| Request::Close { reply }).await {
             tracing::debug!(%error, "the store was closed already, or had failed");
@@ -413,18 +419,18 @@ impl Kv {
 
     async fn submit<T>(
         &self,
-        request: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> Request,
-    ) -> Result<T, Error> {
+        request: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Request,
+    ) -> Result<T, StoreError> {
         // The writer may be a thread of its own.
         let _busy = self.0.clock.busy();
         let (reply, answer) = oneshot::channel();
         self.enqueue(request(reply)).await?;
-        answer.await.unwrap_or(Err(Error::Closed))
+        answer.await.unwrap_or(Err(StoreError::Closed))
     }
 
-    async fn enqueue(&self, request: Request) -> Result<(), Error> {
+    async fn enqueue(&self, request: Request) -> Result<(), StoreError> {
         let queue = self.0.queue.as_ref().expect("only dropping takes it");
-        queue.send(request).await.map_err(|_| Error::Closed)?;
+        queue.send(request).await.map_err(|_| StoreError::Closed)?;
         self.0.serve_here();
         Ok(())
     }
@@ -436,14 +442,14 @@ impl WeakKv {
     }
 
     /// Starts to write again after a failed write, if that is possible by now.
-    async fn heal(self) -> Result<(), Error> {
-        let kv = self.upgrade().ok_or(Error::Closed)?;
+    async fn heal(self) -> Result<(), StoreError> {
+        let kv = self.upgrade().ok_or(StoreError::Closed)?;
         kv.submit(|reply| Request::Heal { reply }).await
     }
 
     /// Revokes a lease whose time was up at `now`, unless it has been kept alive meanwhile.
-    async fn expire_lease(self, lease: LeaseId, now: Duration) -> Result<(), Error> {
-        let kv = self.upgrade().ok_or(Error::Closed)?;
+    async fn expire_lease(self, lease: LeaseId, now: Duration) -> Result<(), StoreError> {
+        let kv = self.upgrade().ok_or(StoreError::Closed)?;
         let expired_at = Some(now);
         kv.submit(|reply| Request::Revoke { lease, expired_at, reply }).await
     }
@@ -459,7 +465,7 @@ impl Inner {
 
     /// Writes at once, behind what waits, if the writer is idle and needs no thread; else gives the write
     /// back.
-    fn write_here(&self, write: Write) -> Result<Result<Txn, Error>, Write> {
+    fn write_here(&self, write: Write) -> Result<Result<Txn, StoreError>, Write> {
         let WriterPlace::Here(writer) = &self.writer else { return Err(write) };
         let Some(mut writer) = writer.try_lock() else { return Err(write) };
         let answer = writer.write_now(write);

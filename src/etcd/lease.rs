@@ -8,7 +8,7 @@ use imbl::{OrdMap, OrdSet};
 
 use super::lease_names;
 use super::promise::Tally;
-use super::{Error, LeaseId, LeaseStatus};
+use super::{LeaseId, LeaseStatus, StoreError};
 
 /// The leases and what hangs on them. Bounded by the keys of the store and by who may grant leases. Cloning
 /// shares the keys.
@@ -157,13 +157,13 @@ impl Leases {
         }
     }
 
-    pub(super) fn keys(&self, lease: LeaseId) -> Result<Vec<Arc<str>>, Error> {
-        let found = self.leases.get(&lease).ok_or(Error::LeaseNotFound(lease))?;
+    pub(super) fn keys(&self, lease: LeaseId) -> Result<Vec<Arc<str>>, StoreError> {
+        let found = self.leases.get(&lease).ok_or(StoreError::LeaseNotFound(lease))?;
         Ok(found.keys.iter().cloned().collect())
     }
 
-    pub(super) fn keep_alive(&mut self, lease: LeaseId, now: Duration) -> Result<(), Error> {
-        let found = self.leases.get_mut(&lease).ok_or(Error::LeaseNotFound(lease))?;
+    pub(super) fn keep_alive(&mut self, lease: LeaseId, now: Duration) -> Result<(), StoreError> {
+        let found = self.leases.get_mut(&lease).ok_or(StoreError::LeaseNotFound(lease))?;
         found.expires = now.saturating_add(found.ttl);
         Ok(())
     }

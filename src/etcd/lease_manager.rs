@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Error, Kv, LeaseId};
+use super::{Kv, LeaseId, StoreError};
 
 /// Grants leases for keys of similar life times, few of them (upstream's `leaseManager` in
 /// `apiserver/pkg/storage/etcd3`): a lease is granted a little longer than asked for, and used again for keys
@@ -35,8 +35,8 @@ impl LeaseManager {
     /// A lease to hang one key on that shall live for `ttl`.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::Closed`].
-    pub async fn lease(&self, ttl: Duration) -> Result<LeaseId, Error> {
+    /// [`StoreError::Io`], [`StoreError::Closed`].
+    pub async fn lease(&self, ttl: Duration) -> Result<LeaseId, StoreError> {
         let until = self.kv.clock().elapsed().saturating_add(ttl);
         let reuse = REUSE.min(ttl / REUSE_DIVISOR);
         if let Some(lease) = self.reusable(until, reuse) {

@@ -64,11 +64,11 @@ mod writer;
 
 pub use compact::{COMPACTION_INTERVAL, compactor};
 pub use contract::{
-    Event, EventKind, Expect, HeldKeys, KeyValue, LeaseId, LeaseStatus, LoggedChange, Op, Options, Range,
+    EventKind, Expect, HeldKeys, KeyEvent, KeyValue, LeaseId, LeaseStatus, LoggedChange, Op, Options, Range,
     Revision, Txn,
 };
 pub use disk_times::{DiskObserver, DiskStep};
-pub use error::Error;
+pub use error::StoreError;
 pub use image::{DamagedImage, ImageLease, StoreImage};
 pub use kv::Kv;
 pub use lease_manager::LeaseManager;

@@ -7,7 +7,7 @@ use std::fmt::Debug;
 
 use bytes::Bytes;
 
-use super::{Error, Revision};
+use super::{Revision, StoreError};
 
 /// A log of records by revision, and a few named facts beside it. One writer, any number of readers.
 ///
@@ -15,31 +15,31 @@ use super::{Error, Revision};
 /// flushed. One that ends with its process keeps no facts, and has nothing to flush or to replay.
 pub(super) trait Log: Debug + Send + Sync {
     /// Writes a record under a revision that has none. Returns the same bytes, in memory shared with the log.
-    fn append(&self, revision: Revision, record: Vec<u8>) -> Result<Bytes, Error>;
+    fn append(&self, revision: Revision, record: Vec<u8>) -> Result<Bytes, StoreError>;
 
     /// The record of a revision, if there is one.
-    fn read(&self, revision: Revision) -> Result<Option<Bytes>, Error>;
+    fn read(&self, revision: Revision) -> Result<Option<Bytes>, StoreError>;
 
     /// Writes the record of a revision anew, if this log is one that is kept.
-    fn replace(&self, _revision: Revision, _record: Vec<u8>) -> Result<(), Error> {
+    fn replace(&self, _revision: Revision, _record: Vec<u8>) -> Result<(), StoreError> {
         Ok(())
     }
 
     /// Removes the record of a revision, if there is one.
-    fn remove(&self, revision: Revision) -> Result<(), Error>;
+    fn remove(&self, revision: Revision) -> Result<(), StoreError>;
 
     /// Writes a fact (None: removes it).
-    fn set_fact(&self, _name: &str, _value: Option<u64>) -> Result<(), Error> {
+    fn set_fact(&self, _name: &str, _value: Option<u64>) -> Result<(), StoreError> {
         Ok(())
     }
 
     /// All facts whose name starts with `prefix`.
-    fn facts(&self, _prefix: &str) -> Result<Vec<(String, u64)>, Error> {
+    fn facts(&self, _prefix: &str) -> Result<Vec<(String, u64)>, StoreError> {
         Ok(Vec::new())
     }
 
     /// Makes all that was written until now durable; returns once it is.
-    fn flush(&self) -> Result<(), Error> {
+    fn flush(&self) -> Result<(), StoreError> {
         Ok(())
     }
 
@@ -54,25 +54,28 @@ pub(super) trait Log: Debug + Send + Sync {
     }
 
     /// Hands all records to `visit`, oldest first.
-    fn replay(&self, _visit: &mut dyn FnMut(Revision, Bytes) -> Result<(), Error>) -> Result<(), Error> {
+    fn replay(
+        &self,
+        _visit: &mut dyn FnMut(Revision, Bytes) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
         Ok(())
     }
 }
 
 /// What stands for a log that cannot be read or written: everything fails, and it says why.
 #[derive(Debug)]
-pub(super) struct FailedLog(pub(super) Error);
+pub(super) struct FailedLog(pub(super) StoreError);
 
 impl Log for FailedLog {
-    fn append(&self, _revision: Revision, _record: Vec<u8>) -> Result<Bytes, Error> {
+    fn append(&self, _revision: Revision, _record: Vec<u8>) -> Result<Bytes, StoreError> {
         Err(self.0.clone())
     }
 
-    fn read(&self, _revision: Revision) -> Result<Option<Bytes>, Error> {
+    fn read(&self, _revision: Revision) -> Result<Option<Bytes>, StoreError> {
         Err(self.0.clone())
     }
 
-    fn remove(&self, _revision: Revision) -> Result<(), Error> {
+    fn remove(&self, _revision: Revision) -> Result<(), StoreError> {
         Err(self.0.clone())
     }
 }

@@ -14,7 +14,7 @@ use super::salvage::{self, Recovery};
 use super::segments::LogSegments;
 use super::sled_log::SledLog;
 use super::state::State;
-use super::{Error, Options};
+use super::{Options, StoreError};
 use clock::Clock;
 
 /// An open store.
@@ -38,7 +38,7 @@ pub(super) struct Home {
 }
 
 /// Opens the store, or makes it, on a thread whose panics become errors.
-pub(super) fn open(options: &Options, clock: &Clock, device: Arc<dyn Device>) -> Result<Opened, Error> {
+pub(super) fn open(options: &Options, clock: &Clock, device: Arc<dyn Device>) -> Result<Opened, StoreError> {
     let Some(data_dir) = &options.data_dir else {
         let overflow = Overflow::new(|| Ok(Arc::new(LogSegments::new(recovery::temporary_dir()?)?)));
         let (state, newest_lease) =
@@ -67,10 +67,10 @@ pub(super) fn open(options: &Options, clock: &Clock, device: Arc<dyn Device>) ->
 pub(super) fn fill(
     data_dir: &Path,
     clock: &Clock,
-    write: impl FnOnce(&SledLog) -> Result<(), Error> + Send,
-) -> Result<(), Error> {
+    write: impl FnOnce(&SledLog) -> Result<(), StoreError> + Send,
+) -> Result<(), StoreError> {
     if folder::is_used(data_dir) {
-        return Err(Error::Io(format!("{}: there is a store in it already", data_dir.display())));
+        return Err(StoreError::Io(format!("{}: there is a store in it already", data_dir.display())));
     }
     let was_there = data_dir.exists();
     let options = Options::default();
@@ -98,14 +98,14 @@ pub(super) fn fill(
     })
 }
 
-fn open_place(place: LogPlace, recover: bool) -> Result<Opened, Error> {
+fn open_place(place: LogPlace, recover: bool) -> Result<Opened, StoreError> {
     let (promised, unknown) = match promise::read(&place.data_dir) {
-        Err(Error::Corrupt(_)) if recover => (None, Some(salvage::unknown(&place)?)),
-        Err(Error::Corrupt(damage)) => return Err(Error::Corrupt(recovery::advise(&damage))),
+        Err(StoreError::Corrupt(_)) if recover => (None, Some(salvage::unknown(&place)?)),
+        Err(StoreError::Corrupt(damage)) => return Err(StoreError::Corrupt(recovery::advise(&damage))),
         read => (read?, None),
     };
     let (found, recovery) = match find_without_snapshots(&place, promised.as_ref()) {
-        Err(damage @ (Error::Lost(_) | Error::Corrupt(_))) if recover => {
+        Err(damage @ (StoreError::Lost(_) | StoreError::Corrupt(_))) if recover => {
             let recovery = salvage::take_what_is_there(&place, promised.as_ref(), &damage)?;
             (found::find(&place, None)?, Some(recovery))
         }
@@ -126,11 +126,11 @@ fn open_place(place: LogPlace, recover: bool) -> Result<Opened, Error> {
 fn find_without_snapshots(
     place: &LogPlace,
     promised: Option<&Promise>,
-) -> Result<(FoundStore, Arc<SledLog>), Error> {
+) -> Result<(FoundStore, Arc<SledLog>), StoreError> {
     let log = folder::current(&place.data_dir);
     recovery::remove_unfinished_snapshots(&log)?;
     match found::find(place, promised) {
-        Err(Error::Corrupt(damage)) if recovery::has_snapshots(&log) => {
+        Err(StoreError::Corrupt(damage)) if recovery::has_snapshots(&log) => {
             let copy = recovery::back_up(&place.data_dir)?;
             recovery::remove_snapshots(&log)?;
             let found = found::find(place, promised);

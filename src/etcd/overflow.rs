@@ -10,10 +10,10 @@ use bytes::Bytes;
 use sync::{Mutex, MutexGuard};
 
 use super::log::Log;
-use super::{Error, Revision};
+use super::{Revision, StoreError};
 
 /// Makes the log that things overflow into.
-type Open = Box<dyn Fn() -> Result<Arc<dyn Log>, Error> + Send + Sync>;
+type Open = Box<dyn Fn() -> Result<Arc<dyn Log>, StoreError> + Send + Sync>;
 
 /// An overflow. Facts are for those who open a store again, which nobody can: they are not kept.
 pub(super) struct Overflow {
@@ -23,11 +23,13 @@ pub(super) struct Overflow {
 }
 
 impl Overflow {
-    pub(super) fn new(open: impl Fn() -> Result<Arc<dyn Log>, Error> + Send + Sync + 'static) -> Overflow {
+    pub(super) fn new(
+        open: impl Fn() -> Result<Arc<dyn Log>, StoreError> + Send + Sync + 'static,
+    ) -> Overflow {
         Overflow { open: Box::new(open), log: Mutex::default() }
     }
 
-    fn opened(&self) -> Result<Arc<dyn Log>, Error> {
+    fn opened(&self) -> Result<Arc<dyn Log>, StoreError> {
         let mut log = self.lock();
         if let Some(log) = &*log {
             return Ok(log.clone());
@@ -45,15 +47,15 @@ impl Overflow {
 }
 
 impl Log for Overflow {
-    fn append(&self, revision: Revision, record: Vec<u8>) -> Result<Bytes, Error> {
+    fn append(&self, revision: Revision, record: Vec<u8>) -> Result<Bytes, StoreError> {
         self.opened()?.append(revision, record)
     }
 
-    fn read(&self, revision: Revision) -> Result<Option<Bytes>, Error> {
+    fn read(&self, revision: Revision) -> Result<Option<Bytes>, StoreError> {
         self.log().map_or(Ok(None), |log| log.read(revision))
     }
 
-    fn remove(&self, revision: Revision) -> Result<(), Error> {
+    fn remove(&self, revision: Revision) -> Result<(), StoreError> {
         self.log().map_or(Ok(()), |log| log.remove(revision))
     }
 }

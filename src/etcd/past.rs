@@ -12,7 +12,7 @@ use super::log::{FailedLog, Log};
 use super::overflow::Overflow;
 use super::recovery;
 use super::segments::LogSegments;
-use super::{Error, Revision};
+use super::{Revision, StoreError};
 
 /// The log of a parent, as its forks read it.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl SharedPast {
 }
 
 /// Into temporary files.
-fn copy(log: &dyn Log) -> Result<Arc<dyn Log>, Error> {
+fn copy(log: &dyn Log) -> Result<Arc<dyn Log>, StoreError> {
     let copied = LogSegments::new(recovery::temporary_dir()?)?;
     log.replay(&mut |revision, record| copied.append(revision, record.to_vec()).map(drop))?;
     Ok(Arc::new(copied))
@@ -77,11 +77,11 @@ pub(super) fn forked(past: Arc<SharedPast>, upto: Revision) -> Arc<dyn Log> {
 }
 
 impl Log for ForkedLog {
-    fn append(&self, revision: Revision, record: Vec<u8>) -> Result<Bytes, Error> {
+    fn append(&self, revision: Revision, record: Vec<u8>) -> Result<Bytes, StoreError> {
         self.own.append(revision, record)
     }
 
-    fn read(&self, revision: Revision) -> Result<Option<Bytes>, Error> {
+    fn read(&self, revision: Revision) -> Result<Option<Bytes>, StoreError> {
         match self.own.read(revision)? {
             None if revision <= self.upto => self.past.log().read(revision),
             own => Ok(own),
@@ -89,15 +89,18 @@ impl Log for ForkedLog {
     }
 
     /// The past is not ours to change.
-    fn remove(&self, revision: Revision) -> Result<(), Error> {
+    fn remove(&self, revision: Revision) -> Result<(), StoreError> {
         self.own.remove(revision)
     }
 
-    fn facts(&self, prefix: &str) -> Result<Vec<(String, u64)>, Error> {
+    fn facts(&self, prefix: &str) -> Result<Vec<(String, u64)>, StoreError> {
         self.past.log().facts(prefix)
     }
 
-    fn replay(&self, visit: &mut dyn FnMut(Revision, Bytes) -> Result<(), Error>) -> Result<(), Error> {
+    fn replay(
+        &self,
+        visit: &mut dyn FnMut(Revision, Bytes) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
         self.past.log().replay(visit)
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::Error;
+use super::StoreError;
 use super::device::Device;
 use super::folder;
 use super::recovery::DirLock;
@@ -26,7 +26,7 @@ pub(super) struct LogPlace {
 
 impl LogPlace {
     /// Whether there is room to write: asks by writing.
-    pub(super) fn probe(&self) -> Result<(), Error> {
+    pub(super) fn probe(&self) -> Result<(), StoreError> {
         let path = self.data_dir.join("probe");
         let written = std::fs::write(&path, vec![0; PROBE_BYTES]).and_then(|()| {
             let file = std::fs::File::open(&path)?;
@@ -34,30 +34,32 @@ impl LogPlace {
             file.sync_all()
         });
         let _ = std::fs::remove_file(&path);
-        written.map_err(|error| Error::Io(format!("{}: {error}", path.display())))
+        written.map_err(|error| StoreError::Io(format!("{}: {error}", path.display())))
     }
 
     /// An empty one, in a folder that does not count yet.
-    pub(super) fn new_log(&self) -> Result<(PathBuf, Arc<SledLog>), Error> {
+    pub(super) fn new_log(&self) -> Result<(PathBuf, Arc<SledLog>), StoreError> {
         let folder = folder::next(&self.data_dir)?;
         let log = self.open_log_in(&folder)?;
         Ok((folder, log))
     }
 
-    pub(super) fn open_log(&self) -> Result<Arc<SledLog>, Error> {
+    pub(super) fn open_log(&self) -> Result<Arc<SledLog>, StoreError> {
         self.open_log_in(&folder::current(&self.data_dir))
     }
 
-    fn open_log_in(&self, folder: &Path) -> Result<Arc<SledLog>, Error> {
+    fn open_log_in(&self, folder: &Path) -> Result<Arc<SledLog>, StoreError> {
         let log = SledLog::open(folder, self.page_cache_bytes, &self.device, self.lock.try_clone()?);
         log.map(Arc::new).map_err(|error| match error {
-            Error::Locked { process, .. } => Error::Locked { data_dir: self.data_dir.clone(), process },
+            StoreError::Locked { process, .. } => {
+                StoreError::Locked { data_dir: self.data_dir.clone(), process }
+            }
             error => error,
         })
     }
 
     /// The names of the folder and of what it lies in.
-    pub(super) fn sync_parents(&self) -> Result<(), Error> {
+    pub(super) fn sync_parents(&self) -> Result<(), StoreError> {
         for folder in self.data_dir.ancestors().skip(1).take(2).filter(|path| !path.as_os_str().is_empty()) {
             // What is not ours to open was there before.
             if let Err(error) = self.device.sync_dir(folder) {

@@ -14,7 +14,7 @@ use sync::{Mutex, MutexGuard};
 
 use super::device::Device;
 use super::segments::write_at;
-use super::{Error, Revision};
+use super::{Revision, StoreError};
 
 /// The file in the store's folder.
 pub(super) const FILE: &str = "acknowledged";
@@ -107,7 +107,7 @@ impl Promise {
 }
 
 /// What was noted last; None if there is no such file, as in a folder of an earlier version.
-pub(super) fn read(dir: &Path) -> Result<Option<Promise>, Error> {
+pub(super) fn read(dir: &Path) -> Result<Option<Promise>, StoreError> {
     let path = dir.join(FILE);
     let bytes = match std::fs::read(&path) {
         Ok(bytes) => bytes,
@@ -116,7 +116,7 @@ pub(super) fn read(dir: &Path) -> Result<Option<Promise>, Error> {
     };
     let slots = bytes.chunks(SLOT_BYTES as usize).filter_map(Promise::decode);
     let newest = slots.max_by_key(|(sequence, _)| *sequence).map(|(_, promise)| promise);
-    let unreadable = || Error::Corrupt(format!("{} does not say what was acknowledged", path.display()));
+    let unreadable = || StoreError::Corrupt(format!("{} does not say what was acknowledged", path.display()));
     newest.map(Some).ok_or_else(unreadable)
 }
 
@@ -150,7 +150,7 @@ struct Slots {
     synced: (usize, u64),
     syncing: Option<usize>,
     /// Why a note could not be synced.
-    failed: Option<Error>,
+    failed: Option<StoreError>,
 }
 
 impl PromiseFile {
@@ -159,7 +159,7 @@ impl PromiseFile {
         dir: &Path,
         promise: &Promise,
         device: &Arc<dyn Device>,
-    ) -> Result<PromiseFile, Error> {
+    ) -> Result<PromiseFile, StoreError> {
         let (path, unfinished) = (dir.join(FILE), dir.join(format!("{FILE}.new")));
         let create = || {
             let mut options = File::options();
@@ -182,7 +182,7 @@ impl PromiseFile {
         PromiseFile::start(Arc::new(notes))
     }
 
-    fn start(notes: Arc<Notes>) -> Result<PromiseFile, Error> {
+    fn start(notes: Arc<Notes>) -> Result<PromiseFile, StoreError> {
         if !notes.device.is_safe() {
             return Ok(PromiseFile { notes, wake: None, syncer: None });
         }
@@ -195,7 +195,7 @@ impl PromiseFile {
     }
 
     /// Notes it. Survives the process from now on, and soon the power.
-    pub(super) fn note(&self, promise: &Promise) -> Result<(), Error> {
+    pub(super) fn note(&self, promise: &Promise) -> Result<(), StoreError> {
         self.notes.write(promise)?;
         // Full: the thread has yet to look.
         match self.wake.as_ref().map(|wake| wake.try_send(())) {
@@ -205,7 +205,7 @@ impl PromiseFile {
     }
 
     /// Notes it, and returns once that is on the device: before something is taken away that was promised.
-    pub(super) fn note_durably(&self, promise: &Promise) -> Result<(), Error> {
+    pub(super) fn note_durably(&self, promise: &Promise) -> Result<(), StoreError> {
         self.notes.write(promise)?;
         if self.notes.sync() { Ok(()) } else { self.notes.state() }
     }
@@ -226,11 +226,11 @@ impl Notes {
         self.slots.lock()
     }
 
-    fn state(&self) -> Result<(), Error> {
+    fn state(&self) -> Result<(), StoreError> {
         self.lock().failed.clone().map_or(Ok(()), Err)
     }
 
-    fn write(&self, promise: &Promise) -> Result<(), Error> {
+    fn write(&self, promise: &Promise) -> Result<(), StoreError> {
         let mut slots = self.lock();
         if let Some(error) = &slots.failed {
             return Err(error.clone());
@@ -272,6 +272,6 @@ impl Slots {
     }
 }
 
-fn failure(path: &Path, error: &io::Error) -> Error {
-    Error::Io(format!("{}: {error}", path.display()))
+fn failure(path: &Path, error: &io::Error) -> StoreError {
+    StoreError::Io(format!("{}: {error}", path.display()))
 }

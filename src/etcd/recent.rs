@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::{Event, KeyValue, Revision};
+use super::{KeyEvent, KeyValue, Revision};
 
 /// What an event costs beside its keys and values.
 const EVENT_BYTES: usize = 256;
@@ -15,7 +15,7 @@ const EVENT_BYTES: usize = 256;
 /// newest revision always stays. Cloning shares it, until one of the two changes.
 #[derive(Debug, Clone)]
 pub(super) struct Recent {
-    revisions: Arc<VecDeque<Arc<[Event]>>>,
+    revisions: Arc<VecDeque<Arc<[KeyEvent]>>>,
     /// The revision of the first events, or of the next ones if there are none.
     first: Revision,
     bytes: usize,
@@ -28,7 +28,7 @@ impl Recent {
     }
 
     /// Takes the events of the next revision. [`Recent::excess`] says what has to go for them.
-    pub(super) fn push(&mut self, events: Arc<[Event]>) {
+    pub(super) fn push(&mut self, events: Arc<[KeyEvent]>) {
         let next = self.first + self.revisions.len() as u64;
         assert!(events.iter().all(|event| event.revision() == next), "revisions have no gaps");
         self.bytes += cost(&events);
@@ -37,7 +37,7 @@ impl Recent {
 
     /// The oldest revisions that have to go: none until the bound is passed, and then an eighth of it beyond,
     /// so that this is seldom.
-    pub(super) fn excess(&self) -> impl Iterator<Item = &Arc<[Event]>> {
+    pub(super) fn excess(&self) -> impl Iterator<Item = &Arc<[KeyEvent]>> {
         let mut bytes = self.bytes;
         let is_over = bytes > self.bound;
         let target = self.bound - self.bound / 8;
@@ -71,7 +71,7 @@ impl Recent {
     }
 
     /// The change of a key at a revision, if it is still here.
-    pub(super) fn event(&self, key: &str, revision: Revision) -> Option<&Event> {
+    pub(super) fn event(&self, key: &str, revision: Revision) -> Option<&KeyEvent> {
         match self.events(revision)? {
             [only] => Some(only),
             several => several.iter().find(|event| *event.kv.key == *key),
@@ -79,19 +79,19 @@ impl Recent {
     }
 
     /// The changes at a revision, if they are still here.
-    pub(super) fn events(&self, revision: Revision) -> Option<&[Event]> {
+    pub(super) fn events(&self, revision: Revision) -> Option<&[KeyEvent]> {
         let at = revision.checked_sub(self.first)?;
         self.revisions.get(usize::try_from(at).ok()?).map(|events| &**events)
     }
 
     /// The events from a revision on; None if some of them are no longer here.
-    pub(super) fn since(&self, from: Revision) -> Option<impl Iterator<Item = &Event>> {
+    pub(super) fn since(&self, from: Revision) -> Option<impl Iterator<Item = &KeyEvent>> {
         let skip = usize::try_from(from.checked_sub(self.first)?).ok()?;
         Some(self.revisions.range(skip.min(self.revisions.len())..).flat_map(|events| &**events))
     }
 
     /// All that are here, oldest first.
-    pub(super) fn all(&self) -> impl Iterator<Item = &Event> {
+    pub(super) fn all(&self) -> impl Iterator<Item = &KeyEvent> {
         self.revisions.iter().flat_map(|events| &**events)
     }
 
@@ -104,7 +104,7 @@ impl Recent {
 
     /// Forgets what happened after a revision.
     pub(super) fn rewind(&mut self, to: Revision) {
-        let is_later = |events: &&Arc<[Event]>| events.first().is_none_or(|event| event.revision() > to);
+        let is_later = |events: &&Arc<[KeyEvent]>| events.first().is_none_or(|event| event.revision() > to);
         while let Some(newest) = self.revisions.back().filter(is_later) {
             self.bytes -= cost(newest);
             Arc::make_mut(&mut self.revisions).pop_back();
@@ -113,9 +113,9 @@ impl Recent {
     }
 }
 
-fn cost(events: &[Event]) -> usize {
-    let previous = |event: &Event| event.previous.as_ref().map_or(0, |previous| previous.value.len());
-    let cost = |event: &Event| EVENT_BYTES + event.kv.key.len() + event.kv.value.len() + previous(event);
+fn cost(events: &[KeyEvent]) -> usize {
+    let previous = |event: &KeyEvent| event.previous.as_ref().map_or(0, |previous| previous.value.len());
+    let cost = |event: &KeyEvent| EVENT_BYTES + event.kv.key.len() + event.kv.value.len() + previous(event);
     events.iter().map(cost).sum()
 }
 
@@ -126,11 +126,11 @@ mod tests {
     use super::super::EventKind;
     use super::*;
 
-    fn event(mod_revision: Revision, len: usize) -> Event {
+    fn event(mod_revision: Revision, len: usize) -> KeyEvent {
         let value = Bytes::from(vec![0; len]);
         let kv =
             KeyValue { key: "k".into(), value, create_revision: 2, mod_revision, version: 1, lease: None };
-        Event { kind: EventKind::Put, kv, previous: None }
+        KeyEvent { kind: EventKind::Put, kv, previous: None }
     }
 
     fn push(recent: &mut Recent, revision: Revision, len: usize) {
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(recent.since(2).unwrap().count(), 8);
         push(&mut recent, 10, 100);
         assert!(recent.since(3).is_none());
-        let kept: Vec<_> = recent.since(4).unwrap().map(Event::revision).collect();
+        let kept: Vec<_> = recent.since(4).unwrap().map(KeyEvent::revision).collect();
         assert_eq!(kept, [4, 5, 6, 7, 8, 9, 10]);
         assert_eq!(recent.since(11).map(Iterator::count), Some(0));
         assert!(recent.get("k", 3).is_none() && recent.get("k", 11).is_none());

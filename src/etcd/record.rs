@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{Error, Event, EventKind, KeyValue, LeaseId, Revision};
+use super::{EventKind, KeyEvent, KeyValue, LeaseId, Revision, StoreError};
 
 /// kind, create_revision, version, revision of the previous change, lease, length of the key.
 const HEADER_LEN: usize = 1 + 4 * 8 + 4;
@@ -30,7 +30,7 @@ pub(super) struct LogRecord {
 }
 
 /// The bytes of an event. Of what was there before, only the revision is written.
-pub(super) fn encode(event: &Event) -> Vec<u8> {
+pub(super) fn encode(event: &KeyEvent) -> Vec<u8> {
     let kv = &event.kv;
     let mut bytes = Vec::with_capacity(HEADER_LEN + kv.key.len() + kv.value.len());
     bytes.push(match event.kind {
@@ -49,7 +49,7 @@ pub(super) fn encode(event: &Event) -> Vec<u8> {
 }
 
 /// The bytes of all changes of a revision.
-pub(super) fn encode_all<'a>(events: impl ExactSizeIterator<Item = &'a Event>) -> Vec<u8> {
+pub(super) fn encode_all<'a>(events: impl ExactSizeIterator<Item = &'a KeyEvent>) -> Vec<u8> {
     let mut events = events.peekable();
     if events.len() == 1
         && let Some(only) = events.peek()
@@ -70,11 +70,11 @@ fn group(records: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
 }
 
 /// The records of a revision, one for each of its changes.
-pub(super) fn members(revision: Revision, bytes: &Bytes) -> Result<Vec<Bytes>, Error> {
+pub(super) fn members(revision: Revision, bytes: &Bytes) -> Result<Vec<Bytes>, StoreError> {
     if bytes.first() != Some(&GROUP) {
         return Ok(vec![bytes.clone()]);
     }
-    let damaged = || Error::Corrupt(format!("the group of revision {revision} cannot be read"));
+    let damaged = || StoreError::Corrupt(format!("the group of revision {revision} cannot be read"));
     let mut rest = bytes.slice(1..);
     let mut members = Vec::new();
     while !rest.is_empty() {
@@ -95,7 +95,7 @@ pub(super) fn retain(
     revision: Revision,
     bytes: &Bytes,
     is_kept: impl Fn(&str) -> bool,
-) -> Result<Option<Bytes>, Error> {
+) -> Result<Option<Bytes>, StoreError> {
     let mut kept = Vec::new();
     let members = members(revision, bytes)?;
     for member in &members {
@@ -123,7 +123,11 @@ pub(super) fn checksum(record: &[u8]) -> u32 {
 
 impl LogRecord {
     /// The change of one key, out of all those of a revision.
-    pub(super) fn of_key(revision: Revision, bytes: Bytes, key: &str) -> Result<Option<LogRecord>, Error> {
+    pub(super) fn of_key(
+        revision: Revision,
+        bytes: Bytes,
+        key: &str,
+    ) -> Result<Option<LogRecord>, StoreError> {
         if bytes.first() != Some(&GROUP) {
             return LogRecord::decode(revision, bytes).map(Some);
         }
@@ -137,8 +141,8 @@ impl LogRecord {
     }
 
     /// Reads what [`encode`] wrote.
-    pub(super) fn decode(revision: Revision, bytes: Bytes) -> Result<LogRecord, Error> {
-        let damaged = || Error::Corrupt(format!("the record of revision {revision} cannot be read"));
+    pub(super) fn decode(revision: Revision, bytes: Bytes) -> Result<LogRecord, StoreError> {
+        let damaged = || StoreError::Corrupt(format!("the record of revision {revision} cannot be read"));
         if bytes.len() < HEADER_LEN {
             return Err(damaged());
         }
@@ -182,7 +186,7 @@ mod tests {
         let value = Bytes::from_static(b"value");
         let kv = KeyValue { key: key.clone(), value, create_revision: 3, mod_revision: 7, version: 2, lease };
         let previous = Some(KeyValue { mod_revision: 5, ..kv.clone() });
-        let bytes = Bytes::from(encode(&Event { kind: EventKind::Put, kv: kv.clone(), previous }));
+        let bytes = Bytes::from(encode(&KeyEvent { kind: EventKind::Put, kv: kv.clone(), previous }));
 
         let record = LogRecord::decode(7, bytes.clone()).unwrap();
         assert_eq!((record.kind, record.previous, record.key()), (EventKind::Put, 5, Some(&*key)));
@@ -199,7 +203,7 @@ mod tests {
             let value = Bytes::copy_from_slice(key.as_bytes());
             let key = key.into();
             let kv = KeyValue { key, value, create_revision: 7, mod_revision: 7, version: 1, lease: None };
-            Event { kind: EventKind::Put, kv, previous: None }
+            KeyEvent { kind: EventKind::Put, kv, previous: None }
         };
         let events = [event("/a"), event("/b"), event("/c")];
         let bytes = Bytes::from(encode_all(events.iter()));

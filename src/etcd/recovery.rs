@@ -9,7 +9,7 @@ use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::Error;
+use super::StoreError;
 use clock::Clock;
 
 const LOCK_FILE: &str = "lock";
@@ -28,11 +28,11 @@ const LOCK_PAUSE: Duration = Duration::from_millis(10);
 /// Tries again for a fifth of a second as long as it is locked.
 pub(super) fn while_locked<T>(
     clock: &Clock,
-    mut attempt: impl FnMut() -> Result<T, Error>,
-) -> Result<T, Error> {
+    mut attempt: impl FnMut() -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
     for _ in 1..LOCK_ATTEMPTS {
         match attempt() {
-            Err(Error::Locked { .. }) => clock.block_thread(LOCK_PAUSE),
+            Err(StoreError::Locked { .. }) => clock.block_thread(LOCK_PAUSE),
             done => return done,
         }
     }
@@ -45,7 +45,7 @@ pub(super) struct DirLock(File);
 
 impl DirLock {
     /// Makes the folder if need be, and takes it.
-    pub(super) fn acquire(data_dir: &Path) -> Result<DirLock, Error> {
+    pub(super) fn acquire(data_dir: &Path) -> Result<DirLock, StoreError> {
         private_dir().recursive(true).create(data_dir).map_err(io(data_dir))?;
         make_private(data_dir);
         let path = data_dir.join(LOCK_FILE);
@@ -56,7 +56,7 @@ impl DirLock {
             Err(TryLockError::WouldBlock) => {
                 let mut holder = String::new();
                 let _ = file.read_to_string(&mut holder);
-                return Err(Error::Locked {
+                return Err(StoreError::Locked {
                     data_dir: data_dir.to_owned(),
                     process: holder.trim().parse().ok(),
                 });
@@ -70,13 +70,13 @@ impl DirLock {
     }
 
     /// Another handle on this lock: held until both are dropped.
-    pub(super) fn try_clone(&self) -> Result<DirLock, Error> {
+    pub(super) fn try_clone(&self) -> Result<DirLock, StoreError> {
         self.0.try_clone().map(DirLock).map_err(io(Path::new(LOCK_FILE)))
     }
 }
 
 /// What a crash left of a snapshot being written.
-pub(super) fn remove_unfinished_snapshots(data_dir: &Path) -> Result<(), Error> {
+pub(super) fn remove_unfinished_snapshots(data_dir: &Path) -> Result<(), StoreError> {
     remove(data_dir, |name| name.starts_with(SNAPSHOT) && name.ends_with(UNFINISHED))
 }
 
@@ -87,12 +87,12 @@ pub(super) fn has_snapshots(data_dir: &Path) -> bool {
 }
 
 /// All snapshots.
-pub(super) fn remove_snapshots(data_dir: &Path) -> Result<(), Error> {
+pub(super) fn remove_snapshots(data_dir: &Path) -> Result<(), StoreError> {
     remove(data_dir, |name| name.starts_with(SNAPSHOT))
 }
 
 /// Copies the files, before anything is done to them, to a folder beside the data dir.
-pub(super) fn back_up(data_dir: &Path) -> Result<PathBuf, Error> {
+pub(super) fn back_up(data_dir: &Path) -> Result<PathBuf, StoreError> {
     let name = data_dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
     for number in 1_u32.. {
         let copy = data_dir.with_file_name(format!("{name}.damaged-{number}"));
@@ -102,15 +102,15 @@ pub(super) fn back_up(data_dir: &Path) -> Result<PathBuf, Error> {
             Err(error) => return Err(io(&copy)(error)),
         }
     }
-    Err(Error::Io("no name is left for a copy of the damaged files".into()))
+    Err(StoreError::Io("no name is left for a copy of the damaged files".into()))
 }
 
 /// Says, with an error that could not be recovered from, what is damaged, and where a copy is.
-pub(super) fn describe(error: Error, data_dir: &Path, copy: Option<&Path>) -> Error {
-    let Error::Corrupt(damage) = error else { return error };
+pub(super) fn describe(error: StoreError, data_dir: &Path, copy: Option<&Path>) -> StoreError {
+    let StoreError::Corrupt(damage) = error else { return error };
     let copy = copy.map(|copy| format!(", of which a copy is in {}", copy.display()));
     let (data_dir, copy) = (data_dir.display(), copy.unwrap_or_default());
-    Error::Corrupt(advise(&format!("{damage} (in {data_dir}{copy})")))
+    StoreError::Corrupt(advise(&format!("{damage} (in {data_dir}{copy})")))
 }
 
 /// What to do about a damage.
@@ -119,7 +119,7 @@ pub(super) fn advise(damage: &str) -> String {
 }
 
 /// A new folder for a store without a data dir: in memory where the system has a file system there.
-pub(super) fn temporary_dir() -> Result<PathBuf, Error> {
+pub(super) fn temporary_dir() -> Result<PathBuf, StoreError> {
     let memory = PathBuf::from("/dev/shm");
     remove_abandoned(&memory);
     remove_abandoned(&std::env::temp_dir());
@@ -132,7 +132,7 @@ pub(super) fn temporary_dir() -> Result<PathBuf, Error> {
             Err(error) => return Err(io(&dir)(error)),
         }
     }
-    Err(Error::Io("no name is left for a temporary folder".into()))
+    Err(StoreError::Io("no name is left for a temporary folder".into()))
 }
 
 /// What can still be written there; 0 if that cannot be known.
@@ -163,7 +163,7 @@ fn remove_abandoned(parent: &Path) {
     }
 }
 
-fn remove(data_dir: &Path, which: impl Fn(&str) -> bool) -> Result<(), Error> {
+fn remove(data_dir: &Path, which: impl Fn(&str) -> bool) -> Result<(), StoreError> {
     for entry in fs::read_dir(data_dir).map_err(io(data_dir))? {
         let entry = entry.map_err(io(data_dir))?;
         if which(&entry.file_name().to_string_lossy()) {
@@ -198,7 +198,7 @@ pub(super) fn make_private(dir: &Path) {
     let _ = dir;
 }
 
-fn copy_files(from: &Path, to: &Path) -> Result<(), Error> {
+fn copy_files(from: &Path, to: &Path) -> Result<(), StoreError> {
     for entry in fs::read_dir(from).map_err(io(from))? {
         let entry = entry.map_err(io(from))?;
         let copy = to.join(entry.file_name());
@@ -212,6 +212,6 @@ fn copy_files(from: &Path, to: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Error {
-    move |error| Error::Io(format!("{}: {error}", path.display()))
+fn io(path: &Path) -> impl FnOnce(std::io::Error) -> StoreError {
+    move |error| StoreError::Io(format!("{}: {error}", path.display()))
 }

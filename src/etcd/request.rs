@@ -6,10 +6,10 @@ use tokio::sync::oneshot;
 
 use super::staged::Write;
 use super::transaction::Transaction;
-use super::{Error, LeaseId, Revision, Txn};
+use super::{LeaseId, Revision, StoreError, Txn};
 
 /// Where an answer goes. Whoever asked may have gone; the write stands all the same.
-pub(super) type Reply<T> = oneshot::Sender<Result<T, Error>>;
+pub(super) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
 /// What can be asked of the writer.
 #[derive(Debug)]
@@ -56,13 +56,13 @@ pub(super) enum Pending {
 
 /// What became of a write, until it can be told.
 pub(super) enum WriteAnswer {
-    Write(Reply<Txn>, Result<Txn, Error>),
+    Write(Reply<Txn>, Result<Txn, StoreError>),
     Work(WorkTold),
     Unheard(Pending),
 }
 
 /// Tells whoever asked for a piece of work: what came of it, or that it could not be written.
-pub(super) type WorkTold = Box<dyn FnOnce(Option<Error>) + Send>;
+pub(super) type WorkTold = Box<dyn FnOnce(Option<StoreError>) + Send>;
 
 /// What somebody wants done in one step.
 pub(super) trait StagedWork: Send {
@@ -70,7 +70,7 @@ pub(super) trait StagedWork: Send {
     fn run(self: Box<Self>, transaction: &mut Transaction<'_>) -> (bool, WorkTold);
 
     /// It is not done.
-    fn refuse(self: Box<Self>, error: Error);
+    fn refuse(self: Box<Self>, error: StoreError);
 }
 
 impl std::fmt::Debug for dyn StagedWork {
@@ -89,37 +89,38 @@ impl<F, T, E> StagedWork for WorkJob<F, T, E>
 where
     F: FnOnce(&mut Transaction<'_>) -> Result<T, E> + Send,
     T: Send + 'static,
-    E: From<Error> + Send + 'static,
+    E: From<StoreError> + Send + 'static,
 {
     fn run(self: Box<Self>, transaction: &mut Transaction<'_>) -> (bool, WorkTold) {
         let WorkJob { work, reply } = *self;
         let done = work(transaction);
         let stands = done.is_ok();
-        let told =
-            move |failed: Option<Error>| drop(reply.send(failed.map_or(done, |error| Err(error.into()))));
+        let told = move |failed: Option<StoreError>| {
+            drop(reply.send(failed.map_or(done, |error| Err(error.into()))))
+        };
         (stands, Box::new(told))
     }
 
-    fn refuse(self: Box<Self>, error: Error) {
+    fn refuse(self: Box<Self>, error: StoreError) {
         let _ = self.reply.send(Err(error.into()));
     }
 }
 
 impl WriteAnswer {
     /// `failed`: nothing of the batch stands.
-    pub(super) fn send(self, failed: Option<&Error>) {
+    pub(super) fn send(self, failed: Option<&StoreError>) {
         match self {
             WriteAnswer::Write(reply, answer) => {
                 let _ = reply.send(failed.map_or(answer, |error| Err(error.clone())));
             }
             WriteAnswer::Work(told) => told(failed.cloned()),
-            WriteAnswer::Unheard(pending) => pending.refuse(failed.cloned().unwrap_or(Error::Closed)),
+            WriteAnswer::Unheard(pending) => pending.refuse(failed.cloned().unwrap_or(StoreError::Closed)),
         }
     }
 }
 
 impl Pending {
-    fn refuse(self, error: Error) {
+    fn refuse(self, error: StoreError) {
         match self {
             Pending::Write(_, reply) => drop(reply.send(Err(error))),
             Pending::Work(work) => work.refuse(error),

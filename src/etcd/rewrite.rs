@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::facts::{Facts, set_facts};
+use super::facts::{StoreFacts, set_facts};
 use super::folder;
 use super::log::Log;
 use super::place::LogPlace;
 use super::sled_log::SledLog;
 use super::state::State;
-use super::{Error, KeySpan, Revision, record};
+use super::{KeySpan, Revision, StoreError, record};
 
 /// How much one step copies, so that writes wait only that long.
 const STEP_BYTES: usize = 1 << 20;
@@ -33,13 +33,13 @@ pub(super) struct Rewrite {
 }
 
 impl Rewrite {
-    pub(super) fn begin(place: &LogPlace, records: Vec<(Revision, Arc<str>)>) -> Result<Rewrite, Error> {
+    pub(super) fn begin(place: &LogPlace, records: Vec<(Revision, Arc<str>)>) -> Result<Rewrite, StoreError> {
         let (folder, log) = place.new_log()?;
         Ok(Rewrite { folder, log, records, copied: 0, is_finished: false })
     }
 
     /// Copies a little; whether there is more. What a compaction has taken away meanwhile is not missed.
-    pub(super) fn step(&mut self, old: &dyn Log) -> Result<bool, Error> {
+    pub(super) fn step(&mut self, old: &dyn Log) -> Result<bool, StoreError> {
         let mut bytes = 0;
         while let Some((revision, _)) = self.records.get(self.copied)
             && bytes < STEP_BYTES
@@ -65,7 +65,7 @@ impl Rewrite {
             left: left.cloned().collect(),
             gone,
             later: state.index.changes(&KeySpan::ALL, upto + 1, usize::MAX),
-            facts: Facts::of(state),
+            facts: StoreFacts::of(state),
         }
     }
 
@@ -77,14 +77,14 @@ impl Rewrite {
         rest: RewriteRest,
         old: &dyn Log,
         newest_lease: u64,
-    ) -> Result<Arc<SledLog>, Error> {
+    ) -> Result<Arc<SledLog>, StoreError> {
         for revision in rest.gone {
             self.log.remove(revision)?;
         }
         for mut changes in [&rest.left[..], &rest.later] {
             while let Some((revision, _)) = changes.first() {
                 let (of_revision, later) = changes.split_at(changes_at(*revision, changes).len());
-                let missing = || Error::Corrupt(format!("the record of revision {revision} is missing"));
+                let missing = || StoreError::Corrupt(format!("the record of revision {revision} is missing"));
                 let record = read_changes(old, *revision, of_revision)?.ok_or_else(missing)?;
                 self.log.append(*revision, record.to_vec())?;
                 changes = later;
@@ -109,7 +109,7 @@ fn read_changes(
     log: &dyn Log,
     revision: Revision,
     changes: &[(Revision, Arc<str>)],
-) -> Result<Option<Bytes>, Error> {
+) -> Result<Option<Bytes>, StoreError> {
     let Some(bytes) = log.read(revision)? else { return Ok(None) };
     record::retain(revision, &bytes, |key| changes.binary_search_by(|(_, known)| (**known).cmp(key)).is_ok())
 }
@@ -129,5 +129,5 @@ pub(super) struct RewriteRest {
     /// The other changes of these.
     left: Vec<(Revision, Arc<str>)>,
     later: Vec<(Revision, Arc<str>)>,
-    facts: Facts,
+    facts: StoreFacts,
 }

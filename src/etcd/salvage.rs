@@ -15,7 +15,7 @@ use super::promise::Promise;
 use super::record;
 use super::recovery;
 use super::sled_log::SledLog;
-use super::{Error, Revision};
+use super::{Revision, StoreError};
 
 /// What a store was opened without.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl fmt::Display for Recovery {
 const UNKNOWN: &str = "what was acknowledged is not known, so nobody can say what is gone";
 
 /// Nothing is known to be missing, but the note of what was acknowledged cannot be read.
-pub(super) fn unknown(place: &LogPlace) -> Result<Recovery, Error> {
+pub(super) fn unknown(place: &LogPlace) -> Result<Recovery, StoreError> {
     Ok(Recovery { copy: recovery::back_up(&place.data_dir)?, gone: UNKNOWN.to_owned() })
 }
 
@@ -45,8 +45,8 @@ pub(super) fn unknown(place: &LogPlace) -> Result<Recovery, Error> {
 pub(super) fn take_what_is_there(
     place: &LogPlace,
     promised: Option<&Promise>,
-    damage: &Error,
-) -> Result<Recovery, Error> {
+    damage: &StoreError,
+) -> Result<Recovery, StoreError> {
     tracing::debug!(%damage, "recovering");
     let copy = recovery::back_up(&place.data_dir)?;
     let old = open_somehow(place);
@@ -85,7 +85,7 @@ fn open_somehow(place: &LogPlace) -> Option<Arc<SledLog>> {
 }
 
 /// All records and facts that can be read; the newest revision among them.
-fn copy_records(old: &SledLog, new: &SledLog, promised: Option<&Promise>) -> Result<Revision, Error> {
+fn copy_records(old: &SledLog, new: &SledLog, promised: Option<&Promise>) -> Result<Revision, StoreError> {
     let mut newest = 1;
     let mut copy = |revision: Revision, record: Bytes| match record::retain(revision, &record, |_| true) {
         Ok(_) => {

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::log::Log;
-use super::{Error, Revision};
+use super::{Revision, StoreError};
 
 /// A file is full at so many bytes. The record that fills it may stand out.
 const SEGMENT_BYTES: u64 = 8 << 20;
@@ -66,11 +66,11 @@ struct Folder {
 
 impl LogSegments {
     /// In a folder of its own, which is empty and goes with it.
-    pub(super) fn new(folder: PathBuf) -> Result<LogSegments, Error> {
+    pub(super) fn new(folder: PathBuf) -> Result<LogSegments, StoreError> {
         LogSegments::with(folder, SEGMENT_BYTES)
     }
 
-    fn with(folder: PathBuf, segment_bytes: u64) -> Result<LogSegments, Error> {
+    fn with(folder: PathBuf, segment_bytes: u64) -> Result<LogSegments, StoreError> {
         let path = folder.join(LOCK_FILE);
         let lock = File::create(&path).and_then(|file| file.lock().map(|()| file));
         let lock = lock.map_err(|error| failure(&path, &error))?;
@@ -89,7 +89,7 @@ impl LogSegments {
 }
 
 impl SegmentsState {
-    fn write(&mut self, folder: &Path, revision: Revision, record: &[u8]) -> Result<(), Error> {
+    fn write(&mut self, folder: &Path, revision: Revision, record: &[u8]) -> Result<(), StoreError> {
         let is_full = |segment: &Segment| segment.written_bytes >= self.segment_bytes;
         if self.segments.get(&self.newest).is_none_or(is_full) {
             self.newest += 1;
@@ -124,7 +124,7 @@ impl SegmentsState {
     }
 
     /// Lets go of a segment in which little or nothing lives.
-    fn tidy(&mut self, folder: &Path, number: u64) -> Result<(), Error> {
+    fn tidy(&mut self, folder: &Path, number: u64) -> Result<(), StoreError> {
         let Some(segment) = self.segments.get(&number) else { return Ok(()) };
         let is_sparse = segment.live_bytes * SPARSE < segment.written_bytes;
         if number == self.newest && segment.live_bytes > 0 || !is_sparse {
@@ -146,26 +146,26 @@ impl SegmentsState {
 }
 
 impl Segment {
-    fn create(folder: &Path, number: u64) -> Result<Segment, Error> {
+    fn create(folder: &Path, number: u64) -> Result<Segment, StoreError> {
         let path = folder.join(number.to_string());
         let file = File::options().read(true).write(true).create_new(true).open(&path);
         let file = Arc::new(file.map_err(|error| failure(&path, &error))?);
         Ok(Segment { file, path, written_bytes: 0, live_bytes: 0, revisions: Vec::new() })
     }
 
-    fn read(&self, place: SegmentPlace) -> Result<Vec<u8>, Error> {
+    fn read(&self, place: SegmentPlace) -> Result<Vec<u8>, StoreError> {
         read(&self.file, place).map_err(|error| failure(&self.path, &error))
     }
 }
 
 impl Log for LogSegments {
-    fn append(&self, revision: Revision, record: Vec<u8>) -> Result<Bytes, Error> {
+    fn append(&self, revision: Revision, record: Vec<u8>) -> Result<Bytes, StoreError> {
         self.state_mut().write(&self.folder.path, revision, &record)?;
         Ok(record.into())
     }
 
     /// The file is read without the lock: it is there as long as somebody reads it.
-    fn read(&self, revision: Revision) -> Result<Option<Bytes>, Error> {
+    fn read(&self, revision: Revision) -> Result<Option<Bytes>, StoreError> {
         let state = self.state();
         let Some((place, segment)) = state.find(revision) else { return Ok(None) };
         let (file, number) = (segment.file.clone(), place.segment);
@@ -175,7 +175,7 @@ impl Log for LogSegments {
         record.map(|record| Some(record.into())).map_err(|error| failure(&path(), &error))
     }
 
-    fn remove(&self, revision: Revision) -> Result<(), Error> {
+    fn remove(&self, revision: Revision) -> Result<(), StoreError> {
         let mut state = self.state_mut();
         match state.remove(revision) {
             Some(segment) => state.tidy(&self.folder.path, segment),
@@ -226,8 +226,8 @@ pub(super) fn write_at(file: &File, mut bytes: &[u8], mut at: u64) -> io::Result
     Ok(())
 }
 
-fn failure(path: &Path, error: &io::Error) -> Error {
-    Error::Io(format!("{}: {error}", path.display()))
+fn failure(path: &Path, error: &io::Error) -> StoreError {
+    StoreError::Io(format!("{}: {error}", path.display()))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use super::device::Device;
 use super::folder;
 use super::log::Log;
 use super::recovery::{self, DirLock};
-use super::{Error, Revision};
+use super::{Revision, StoreError};
 
 /// How many bytes of records are written between two syncs at most. sled uses a part of its file anew as soon
 /// as it believes that what supersedes it is safe; in so much it does not come round to that.
@@ -56,14 +56,14 @@ impl SledLog {
         page_cache_bytes: u64,
         device: &Arc<dyn Device>,
         lock: DirLock,
-    ) -> Result<SledLog, Error> {
+    ) -> Result<SledLog, StoreError> {
         silence_sled();
         let config = sled::Config::new()
             .path(folder)
             .cache_capacity(page_cache_bytes.max(256))
             // The writer flushes when it has to.
             .flush_every_ms(None);
-        let locked = || Error::Locked { data_dir: folder.to_owned(), process: None };
+        let locked = || StoreError::Locked { data_dir: folder.to_owned(), process: None };
         let db = caught(|| {
             config.open().map_err(|error| match error {
                 sled::Error::Io(error) if error.to_string().contains("could not acquire lock") => locked(),
@@ -79,7 +79,7 @@ impl SledLog {
     }
 
     /// Gets all that is here onto the device, names included.
-    pub(super) fn sync_all(&self) -> Result<(), Error> {
+    pub(super) fn sync_all(&self) -> Result<(), StoreError> {
         *self.unsynced() = Unsynced::default();
         self.flush()?;
         for entry in fs::read_dir(&self.folder).map_err(|error| io(&self.folder, &error))?.flatten() {
@@ -107,7 +107,7 @@ impl SledLog {
     }
 
     /// Large values lie in files that sled writes before it mentions them, and never syncs.
-    fn sync_blobs(&self) -> Result<(), Error> {
+    fn sync_blobs(&self) -> Result<(), StoreError> {
         let dir = self.folder.join(folder::BLOBS);
         let upto = self.unsynced().blobs_upto;
         let number = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().parse::<i64>().ok();
@@ -124,7 +124,7 @@ impl SledLog {
     }
 
     /// A file that sled has removed meanwhile need not be anywhere.
-    fn sync_file(&self, path: &Path) -> Result<(), Error> {
+    fn sync_file(&self, path: &Path) -> Result<(), StoreError> {
         match File::open(path).and_then(|file| self.device.sync_file(&file, path)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self::io(path, &error)),
             _ => Ok(()),
@@ -146,7 +146,7 @@ impl Log for SledLog {
         true
     }
 
-    fn append(&self, revision: Revision, record: Vec<u8>) -> Result<Bytes, Error> {
+    fn append(&self, revision: Revision, record: Vec<u8>) -> Result<Bytes, StoreError> {
         let is_much = {
             let mut unsynced = self.unsynced();
             unsynced.bytes += record.len();
@@ -160,20 +160,20 @@ impl Log for SledLog {
         inserted.map(|_| Bytes::from_owner(record))
     }
 
-    fn read(&self, revision: Revision) -> Result<Option<Bytes>, Error> {
+    fn read(&self, revision: Revision) -> Result<Option<Bytes>, StoreError> {
         let record = caught(|| self.db().get(record_key(revision)).map_err(failure))?;
         Ok(record.map(Bytes::from_owner))
     }
 
-    fn replace(&self, revision: Revision, record: Vec<u8>) -> Result<(), Error> {
+    fn replace(&self, revision: Revision, record: Vec<u8>) -> Result<(), StoreError> {
         self.append(revision, record).map(drop)
     }
 
-    fn remove(&self, revision: Revision) -> Result<(), Error> {
+    fn remove(&self, revision: Revision) -> Result<(), StoreError> {
         caught(|| self.db().remove(record_key(revision)).map(drop).map_err(failure))
     }
 
-    fn set_fact(&self, name: &str, value: Option<u64>) -> Result<(), Error> {
+    fn set_fact(&self, name: &str, value: Option<u64>) -> Result<(), StoreError> {
         let key = [&[FACTS], name.as_bytes()].concat();
         caught(|| match value {
             Some(value) => self.db().insert(key, &value.to_be_bytes()).map(drop).map_err(failure),
@@ -181,18 +181,18 @@ impl Log for SledLog {
         })
     }
 
-    fn facts(&self, prefix: &str) -> Result<Vec<(String, u64)>, Error> {
+    fn facts(&self, prefix: &str) -> Result<Vec<(String, u64)>, StoreError> {
         let read = |fact: sled::Result<(sled::IVec, sled::IVec)>| {
             let (key, value) = fact.map_err(failure)?;
             let value =
-                <[u8; 8]>::try_from(&*value).map_err(|_| Error::Corrupt("a fact is damaged".into()))?;
+                <[u8; 8]>::try_from(&*value).map_err(|_| StoreError::Corrupt("a fact is damaged".into()))?;
             Ok((String::from_utf8_lossy(&key[1..]).into_owned(), u64::from_be_bytes(value)))
         };
         let prefix = [&[FACTS], prefix.as_bytes()].concat();
         caught(|| self.db().scan_prefix(prefix).map(read).collect())
     }
 
-    fn flush(&self) -> Result<(), Error> {
+    fn flush(&self) -> Result<(), StoreError> {
         caught(|| self.db().flush().map(drop).map_err(failure))?;
         if self.device.is_safe() {
             self.sync_blobs()?;
@@ -203,12 +203,15 @@ impl Log for SledLog {
         Ok(())
     }
 
-    fn replay(&self, visit: &mut dyn FnMut(Revision, Bytes) -> Result<(), Error>) -> Result<(), Error> {
+    fn replay(
+        &self,
+        visit: &mut dyn FnMut(Revision, Bytes) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
         let mut records = caught(|| Ok(self.db().scan_prefix([RECORDS])))?;
         while let Some(record) = caught(|| Ok(records.next()))? {
             let (key, record) = record.map_err(failure)?;
             let revision = <[u8; 8]>::try_from(&key[1..]);
-            let revision = revision.map_err(|_| Error::Corrupt("a revision is damaged".into()))?;
+            let revision = revision.map_err(|_| StoreError::Corrupt("a revision is damaged".into()))?;
             visit(u64::from_be_bytes(revision), Bytes::from_owner(record))?;
         }
         Ok(())
@@ -237,9 +240,9 @@ fn record_key(revision: Revision) -> [u8; 9] {
 }
 
 /// sled asserts where it should answer, when what it reads makes no sense.
-fn caught<T>(attempt: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+fn caught<T>(attempt: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
     let attempted = catch_unwind(AssertUnwindSafe(attempt));
-    attempted.unwrap_or_else(|_| Err(Error::Corrupt("sled cannot make sense of it".into())))
+    attempted.unwrap_or_else(|_| Err(StoreError::Corrupt("sled cannot make sense of it".into())))
 }
 
 /// What sled asserts becomes an error in words: no backtrace goes before it. Other panics are told as ever.
@@ -263,13 +266,13 @@ fn is_of_sled(panic: &std::panic::PanicHookInfo<'_>) -> bool {
 /// The thread on which a store is opened: whatever panics there becomes an error.
 pub(super) const OPENER: &str = "etcd-opener";
 
-fn failure(error: sled::Error) -> Error {
+fn failure(error: sled::Error) -> StoreError {
     match error {
-        sled::Error::Io(error) => Error::Io(error.to_string()),
-        other => Error::Corrupt(other.to_string()),
+        sled::Error::Io(error) => StoreError::Io(error.to_string()),
+        other => StoreError::Corrupt(other.to_string()),
     }
 }
 
-fn io(path: &Path, error: &io::Error) -> Error {
-    Error::Io(format!("{}: {error}", path.display()))
+fn io(path: &Path, error: &io::Error) -> StoreError {
+    StoreError::Io(format!("{}: {error}", path.display()))
 }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use super::log::Log;
 use super::record;
 use super::state::Shared;
-use super::{Error, Event, EventKind, Expect, KeyValue, LeaseId, Op, Revision};
+use super::{EventKind, Expect, KeyEvent, KeyValue, LeaseId, Op, Revision, StoreError};
 
 /// So many are looked through; of more there is a map.
 const FEW_EVENTS: usize = 8;
@@ -18,7 +18,7 @@ pub(super) struct Staged {
     /// None in memory, where only what memory has no room for is logged.
     pub log: Option<Arc<dyn Log>>,
     next: Revision,
-    pub events: Vec<Event>,
+    pub events: Vec<KeyEvent>,
     /// Of the record of each event; 0 in memory.
     pub checksums: Vec<u32>,
     /// The newest of them for each key; empty while they are few.
@@ -34,7 +34,7 @@ pub(super) struct Write {
 }
 
 pub(super) enum WriteVerdict {
-    Write(Event),
+    Write(KeyEvent),
     /// The compare failed: this is there.
     Refuse(Option<KeyValue>),
 }
@@ -50,7 +50,7 @@ impl Staged {
     }
 
     /// Compares, and says what is to be written.
-    pub(super) fn check(&self, shared: &Shared, write: Write) -> Result<WriteVerdict, Error> {
+    pub(super) fn check(&self, shared: &Shared, write: Write) -> Result<WriteVerdict, StoreError> {
         let current = self.current(shared, &write.key)?;
         let found = current.as_ref().map_or(0, |kv| kv.mod_revision);
         let matches = match write.expect {
@@ -63,7 +63,7 @@ impl Staged {
         if let Op::Put { lease: Some(lease), .. } = write.op
             && !shared.read().leases.contains(lease)
         {
-            return Err(Error::LeaseNotFound(lease));
+            return Err(StoreError::LeaseNotFound(lease));
         }
         let put = match write.op {
             Op::Put { value, lease } => Some((value, lease)),
@@ -72,14 +72,14 @@ impl Staged {
         Ok(WriteVerdict::Write(self.event(write.key, put, current)))
     }
 
-    fn current(&self, shared: &Shared, key: &str) -> Result<Option<KeyValue>, Error> {
+    fn current(&self, shared: &Shared, key: &str) -> Result<Option<KeyValue>, StoreError> {
         match self.newest(key) {
             Some(event) => Ok((event.kind == EventKind::Put).then(|| event.kv.clone())),
             None => Ok(shared.get(key, None)?.0),
         }
     }
 
-    pub(super) fn newest(&self, key: &str) -> Option<&Event> {
+    pub(super) fn newest(&self, key: &str) -> Option<&KeyEvent> {
         if self.events.len() > FEW_EVENTS {
             self.newest.get(key).map(|at| &self.events[*at])
         } else {
@@ -93,7 +93,7 @@ impl Staged {
         key: Arc<str>,
         put: Option<(Bytes, Option<LeaseId>)>,
         previous: Option<KeyValue>,
-    ) -> Event {
+    ) -> KeyEvent {
         // The key that is there already, so that it is in memory once.
         let key = previous.as_ref().map_or(key, |kv| kv.key.clone());
         let mod_revision = self.next;
@@ -111,11 +111,11 @@ impl Staged {
                 (EventKind::Delete, KeyValue { key, value, create_revision, mod_revision, version, lease })
             }
         };
-        Event { kind, kv, previous }
+        KeyEvent { kind, kv, previous }
     }
 
     /// Writes to the log. A failure leaves it torn.
-    pub(super) fn append(&mut self, mut event: Event) -> Result<Revision, Error> {
+    pub(super) fn append(&mut self, mut event: KeyEvent) -> Result<Revision, StoreError> {
         let revision = event.revision();
         if let Some(log) = &self.log {
             let record = log.append(revision, record::encode(&event))?;
@@ -131,7 +131,7 @@ impl Staged {
     }
 
     /// Writes several changes of one revision to the log, as one record.
-    pub(super) fn append_group(&mut self, mut events: Vec<Event>) -> Result<(), Error> {
+    pub(super) fn append_group(&mut self, mut events: Vec<KeyEvent>) -> Result<(), StoreError> {
         let count = events.len();
         if let Some(log) = &self.log {
             let record = log.append(self.next, record::encode_all(events.iter()))?;

@@ -17,7 +17,7 @@ use super::promise::Promise;
 use super::recent::Recent;
 use super::record::{self, LogRecord};
 use super::watchers::Watchers;
-use super::{Error, Event, EventKind, KeySpan, KeyValue, Range, Revision};
+use super::{EventKind, KeyEvent, KeySpan, KeyValue, Range, Revision, StoreError};
 
 /// Of how many changes one reading of old parts of the log consists at most; of the recent ones likewise.
 /// Those of one revision stay together, however many they are.
@@ -48,7 +48,7 @@ pub(super) struct State {
     /// None once the store is closed.
     pub log: Option<Arc<dyn Log>>,
     /// Why nothing can be written: after a failed write nobody knows what is on disk.
-    pub failed: Option<Error>,
+    pub failed: Option<StoreError>,
     /// The log as forks read it; nobody, when there is none. While there is, nothing is taken out of the log.
     pub past: Weak<SharedPast>,
 }
@@ -61,7 +61,7 @@ enum FoundValue {
 
 /// Where an event is to be had: here, or in the log under this revision.
 enum FoundEvent {
-    Here(Event),
+    Here(KeyEvent),
     Logged(Arc<str>, Revision),
 }
 
@@ -76,7 +76,7 @@ impl FoundEvent {
 
 /// The beginning of what a watch has not delivered yet.
 pub(super) struct Unread {
-    pub events: Vec<Event>,
+    pub events: Vec<KeyEvent>,
     /// All up to here has been read.
     pub upto: Revision,
     /// Whether there is nothing more to read for now.
@@ -119,7 +119,11 @@ impl Shared {
         drop(log);
     }
 
-    pub(super) fn get(&self, key: &str, at: Option<Revision>) -> Result<(Option<KeyValue>, Revision), Error> {
+    pub(super) fn get(
+        &self,
+        key: &str,
+        at: Option<Revision>,
+    ) -> Result<(Option<KeyValue>, Revision), StoreError> {
         let (mut found, revision) = self.consistently(at, |state, revision| {
             let found = state.index.find(key, revision);
             found.map(|(key, found)| state.locate(key, found)).into_iter().collect()
@@ -133,7 +137,7 @@ impl Shared {
         from: Option<&str>,
         limit: usize,
         at: Option<Revision>,
-    ) -> Result<Range, Error> {
+    ) -> Result<Range, StoreError> {
         let mut count = 0;
         let (kvs, revision) = self.consistently(at, |state, revision| {
             let mut keys = state.index.range(span, from, revision);
@@ -151,7 +155,7 @@ impl Shared {
         &self,
         at: Option<Revision>,
         mut look_up: impl FnMut(&State, Revision) -> Vec<FoundValue>,
-    ) -> Result<(Vec<KeyValue>, Revision), Error> {
+    ) -> Result<(Vec<KeyValue>, Revision), StoreError> {
         loop {
             let state = self.read();
             let (log, compact_revision) = (state.log()?, state.compact_revision);
@@ -172,7 +176,7 @@ impl Shared {
         span: &KeySpan<'_>,
         from: Revision,
         oldest: impl Fn(Revision) -> Revision,
-    ) -> Result<Unread, Error> {
+    ) -> Result<Unread, StoreError> {
         loop {
             let state = self.read();
             let compact_revision = state.compact_revision;
@@ -192,13 +196,13 @@ impl Shared {
         state: RwLockReadGuard<'_, State>,
         span: &KeySpan<'_>,
         from: Revision,
-    ) -> Result<Option<Unread>, Error> {
+    ) -> Result<Option<Unread>, StoreError> {
         let log = state.log()?;
         if let Some(events) = state.recent.since(from) {
             let mut of_span = events.filter(|event| span.contains(&event.kv.key)).peekable();
-            let mut events: Vec<Event> = of_span.by_ref().take(BATCH_EVENTS).cloned().collect();
+            let mut events: Vec<KeyEvent> = of_span.by_ref().take(BATCH_EVENTS).cloned().collect();
             let all = events.len() < BATCH_EVENTS;
-            let last = events.last().map(Event::revision);
+            let last = events.last().map(KeyEvent::revision);
             while let Some(event) = of_span.next_if(|event| Some(event.revision()) == last) {
                 events.push(event.clone());
             }
@@ -214,8 +218,8 @@ impl Shared {
 
 impl State {
     /// The log, as long as the store is open.
-    pub(super) fn log(&self) -> Result<Arc<dyn Log>, Error> {
-        self.log.clone().ok_or(Error::Closed)
+    pub(super) fn log(&self) -> Result<Arc<dyn Log>, StoreError> {
+        self.log.clone().ok_or(StoreError::Closed)
     }
 
     /// What is to be found after whatever happens, the number of the newest lease aside.
@@ -236,19 +240,19 @@ impl State {
     }
 
     /// The revision to read at, if one can read at it.
-    pub(super) fn readable(&self, at: Option<Revision>) -> Result<Revision, Error> {
+    pub(super) fn readable(&self, at: Option<Revision>) -> Result<Revision, StoreError> {
         match at {
             None => Ok(self.revision),
             Some(requested) if requested > self.revision => {
-                Err(Error::FutureRevision { requested, current: self.revision })
+                Err(StoreError::FutureRevision { requested, current: self.revision })
             }
             Some(at) if at < self.compact_revision => Err(self.compacted()),
             Some(at) => Ok(at),
         }
     }
 
-    pub(super) fn compacted(&self) -> Error {
-        Error::Compacted { compact_revision: self.compact_revision, current: self.revision }
+    pub(super) fn compacted(&self) -> StoreError {
+        StoreError::Compacted { compact_revision: self.compact_revision, current: self.revision }
     }
 
     fn locate(&self, key: &Arc<str>, revision: Revision) -> FoundValue {
@@ -266,17 +270,17 @@ impl State {
     }
 
     /// A record that the index knows can be gone for one reason only.
-    fn expect_compaction_since(&self, compact_revision: Revision) -> Result<(), Error> {
+    fn expect_compaction_since(&self, compact_revision: Revision) -> Result<(), StoreError> {
         if self.compact_revision == compact_revision {
-            return Err(Error::Corrupt("a record is missing from the log".into()));
+            return Err(StoreError::Corrupt("a record is missing from the log".into()));
         }
         Ok(())
     }
 }
 
 impl Unread {
-    fn new(events: Vec<Event>, all: bool, revision: Revision) -> Unread {
-        let upto = if all { revision } else { events.last().map_or(0, Event::revision) };
+    fn new(events: Vec<KeyEvent>, all: bool, revision: Revision) -> Unread {
+        let upto = if all { revision } else { events.last().map_or(0, KeyEvent::revision) };
         Unread { events, upto, all }
     }
 
@@ -290,7 +294,7 @@ impl Unread {
 
 /// The values in key order; None if one is gone. Read in revision order, in which the log has them side by
 /// side.
-fn read_all(log: &dyn Log, found: Vec<FoundValue>) -> Result<Option<Vec<KeyValue>>, Error> {
+fn read_all(log: &dyn Log, found: Vec<FoundValue>) -> Result<Option<Vec<KeyValue>>, StoreError> {
     let mut kvs: Vec<Option<KeyValue>> = Vec::with_capacity(found.len());
     let mut logged = Vec::new();
     for (at, found) in found.into_iter().enumerate() {
@@ -315,11 +319,11 @@ fn read_events(
     log: &dyn Log,
     changes: Vec<FoundEvent>,
     (current, compact_revision): (Revision, Revision),
-) -> Result<Option<Unread>, Error> {
+) -> Result<Option<Unread>, StoreError> {
     let mut all = changes.len() < BATCH_EVENTS;
     let (mut events, mut bytes) = (Vec::with_capacity(changes.len()), 0);
     for change in changes {
-        let last = events.last().map(Event::revision);
+        let last = events.last().map(KeyEvent::revision);
         if bytes > BATCH_BYTES && last != Some(change.revision()) {
             all = false;
             break;
@@ -340,7 +344,7 @@ fn read_event(
     key: Arc<str>,
     revision: Revision,
     compact_revision: Revision,
-) -> Result<Option<Event>, Error> {
+) -> Result<Option<KeyEvent>, StoreError> {
     let Some(record) = read_record(log, revision, &key)? else { return Ok(None) };
     let kind = record.kind;
     let before = if revision > compact_revision { record.previous } else { 0 };
@@ -349,10 +353,10 @@ fn read_event(
         return Ok(None);
     }
     let previous = previous.map(|record| record.into_kv(key.clone(), before));
-    Ok(Some(Event { kind, kv: record.into_kv(key, revision), previous }))
+    Ok(Some(KeyEvent { kind, kv: record.into_kv(key, revision), previous }))
 }
 
-fn read_record(log: &dyn Log, revision: Revision, key: &str) -> Result<Option<LogRecord>, Error> {
+fn read_record(log: &dyn Log, revision: Revision, key: &str) -> Result<Option<LogRecord>, StoreError> {
     match log.read(revision)? {
         Some(bytes) => LogRecord::of_key(revision, bytes, key),
         None => Ok(None),
@@ -364,7 +368,7 @@ pub(super) fn replay(
     log: &dyn Log,
     state: &mut State,
     visit: &mut dyn FnMut(Revision, u32),
-) -> Result<(), Error> {
+) -> Result<(), StoreError> {
     log.replay(&mut |revision, bytes| {
         let members = record::members(revision, &bytes)?;
         state.index.record_group(revision, members.len());
@@ -384,9 +388,9 @@ fn replay_change(
     revision: Revision,
     checksum: u32,
     record: &LogRecord,
-) -> Result<(), Error> {
+) -> Result<(), StoreError> {
     let Some(key) = record.key() else {
-        return Err(Error::Corrupt(format!("the key of revision {revision} cannot be read")));
+        return Err(StoreError::Corrupt(format!("the key of revision {revision} cannot be read")));
     };
     let key: Arc<str> = key.into();
     state.leases.attach(&key, record.lease);

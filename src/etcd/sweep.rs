@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::log::Log;
-use super::{Error, Revision, record};
+use super::{Revision, StoreError, record};
 
 /// Revisions of records that nobody can see any more. As many as compactions have made.
 ///
@@ -41,7 +41,7 @@ impl Superfluous {
     }
 
     /// Removes up to `count` from the log; returns whether there are more.
-    pub(super) fn remove(&mut self, count: usize, log: &dyn Log) -> Result<bool, Error> {
+    pub(super) fn remove(&mut self, count: usize, log: &dyn Log) -> Result<bool, StoreError> {
         let are_puts = !self.puts.is_empty();
         let are_groups = !are_puts && !self.groups.is_empty();
         if !are_puts && std::mem::take(&mut self.unflushed) {
@@ -61,7 +61,7 @@ impl Superfluous {
     }
 
     /// Takes out of the oldest group what nobody can see.
-    fn trim_oldest(&mut self, log: &dyn Log) -> Result<(), Error> {
+    fn trim_oldest(&mut self, log: &dyn Log) -> Result<(), StoreError> {
         let Some((revision, gone)) = self.groups.pop_first() else { return Ok(()) };
         let Some(bytes) = log.read(revision)? else { return Ok(()) };
         let is_kept = |key: &str| !gone.iter().any(|gone| **gone == *key);

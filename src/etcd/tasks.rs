@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::state::Shared;
-use super::{Error, LeaseId};
+use super::{LeaseId, StoreError};
 use clock::Clock;
 
 /// How long after a failed write, and after each attempt, the disk is tried again.
@@ -14,7 +14,7 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// Revokes leases when their time is up, as long as the store is open: `revoke` is given a lease and when it
 /// was found to be over.
-pub(super) async fn expire_leases<F: Future<Output = Result<(), Error>>>(
+pub(super) async fn expire_leases<F: Future<Output = Result<(), StoreError>>>(
     shared: Arc<Shared>,
     clock: Clock,
     revoke: impl Fn(LeaseId, Duration) -> F,
@@ -37,7 +37,7 @@ pub(super) async fn expire_leases<F: Future<Output = Result<(), Error>>>(
         for lease in expired {
             match revoke(lease, now).await {
                 Ok(()) => {}
-                Err(Error::Closed) => return,
+                Err(StoreError::Closed) => return,
                 Err(error) => {
                     // It takes no writes for now, and has said so.
                     tracing::debug!(%error, "a lease cannot expire yet");
@@ -50,7 +50,7 @@ pub(super) async fn expire_leases<F: Future<Output = Result<(), Error>>>(
 }
 
 /// After a failed write, tries until the disk takes writes again.
-pub(super) async fn heal<F: Future<Output = Result<(), Error>>>(
+pub(super) async fn heal<F: Future<Output = Result<(), StoreError>>>(
     shared: Arc<Shared>,
     clock: Clock,
     attempt: impl Fn() -> F,
@@ -61,7 +61,7 @@ pub(super) async fn heal<F: Future<Output = Result<(), Error>>>(
             clock.sleep(HEALING_INTERVAL).await;
             match attempt().await {
                 Ok(()) => break,
-                Err(Error::Closed) => return,
+                Err(StoreError::Closed) => return,
                 Err(error) => tracing::debug!(%error, "the store takes no writes yet"),
             }
         }

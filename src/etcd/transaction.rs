@@ -8,13 +8,13 @@ use bytes::Bytes;
 
 use super::staged::Staged;
 use super::state::Shared;
-use super::{Error, Event, EventKind, KeySpan, KeyValue, LeaseId, Range, Revision};
+use super::{EventKind, KeyEvent, KeySpan, KeyValue, LeaseId, Range, Revision, StoreError};
 
 /// The store as a transaction sees it: all that was written before it, and what itself has written.
 pub struct Transaction<'a> {
     shared: &'a Shared,
     staged: &'a Staged,
-    events: Vec<Event>,
+    events: Vec<KeyEvent>,
     /// Where in `events` a key is.
     written: HashMap<Arc<str>, usize>,
 }
@@ -25,7 +25,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// What it has written.
-    pub(super) fn into_events(self) -> Vec<Event> {
+    pub(super) fn into_events(self) -> Vec<KeyEvent> {
         self.events
     }
 
@@ -58,15 +58,15 @@ impl<'a> Transaction<'a> {
     /// A key as it is.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::Closed`].
-    pub fn get(&self, key: &str) -> Result<Option<KeyValue>, Error> {
+    /// [`StoreError::Io`], [`StoreError::Closed`].
+    pub fn get(&self, key: &str) -> Result<Option<KeyValue>, StoreError> {
         match self.written(key) {
             Some(event) => Ok((event.kind == EventKind::Put).then(|| event.kv.clone())),
             None => Ok(self.shared.get(key, None)?.0),
         }
     }
 
-    fn written(&self, key: &str) -> Option<&Event> {
+    fn written(&self, key: &str) -> Option<&KeyEvent> {
         let own = self.written.get(key).map(|at| &self.events[*at]);
         own.or_else(|| self.staged.newest(key))
     }
@@ -74,11 +74,11 @@ impl<'a> Transaction<'a> {
     /// Keys at a revision (None: as they are).
     ///
     /// # Errors
-    /// [`Error::Compacted`], [`Error::FutureRevision`], [`Error::Io`], [`Error::Closed`].
-    pub fn range(&self, span: &KeySpan<'_>, limit: usize, at: Option<Revision>) -> Result<Range, Error> {
+    /// [`StoreError::Compacted`], [`StoreError::FutureRevision`], [`StoreError::Io`], [`StoreError::Closed`].
+    pub fn range(&self, span: &KeySpan<'_>, limit: usize, at: Option<Revision>) -> Result<Range, StoreError> {
         let revision = self.revision();
         if let Some(requested) = at.filter(|at| *at > revision) {
-            return Err(Error::FutureRevision { requested, current: revision });
+            return Err(StoreError::FutureRevision { requested, current: revision });
         }
         let unpublished = self.unpublished(span, at.unwrap_or(revision));
         if unpublished.is_empty() {
@@ -103,7 +103,7 @@ impl<'a> Transaction<'a> {
 
     /// The changes of keys up to a revision that no reader has been shown, oldest first; none if the revision
     /// is one that readers know.
-    fn unpublished(&self, span: &KeySpan<'_>, upto: Revision) -> Vec<&Event> {
+    fn unpublished(&self, span: &KeySpan<'_>, upto: Revision) -> Vec<&KeyEvent> {
         let all = self.staged.events.iter().chain(&self.events);
         let published = self.shared.read().revision;
         if upto <= published {
@@ -115,15 +115,15 @@ impl<'a> Transaction<'a> {
     /// Sets a key; what it replaces comes back.
     ///
     /// # Errors
-    /// [`Error::LeaseNotFound`], [`Error::KeyWrittenTwice`], [`Error::Io`], [`Error::Closed`].
+    /// [`StoreError::LeaseNotFound`], [`StoreError::KeyWrittenTwice`], [`StoreError::Io`], [`StoreError::Closed`].
     pub fn put(
         &mut self,
         key: &str,
         value: Bytes,
         lease: Option<LeaseId>,
-    ) -> Result<Option<KeyValue>, Error> {
+    ) -> Result<Option<KeyValue>, StoreError> {
         if let Some(lease) = lease.filter(|lease| !self.has_lease(*lease)) {
-            return Err(Error::LeaseNotFound(lease));
+            return Err(StoreError::LeaseNotFound(lease));
         }
         let previous = self.get(key)?;
         self.write(key, Some((value, lease)), previous.clone())?;
@@ -133,8 +133,8 @@ impl<'a> Transaction<'a> {
     /// Deletes a key; what was there comes back. A key that does not exist stays so.
     ///
     /// # Errors
-    /// [`Error::KeyWrittenTwice`], [`Error::Io`], [`Error::Closed`].
-    pub fn delete(&mut self, key: &str) -> Result<Option<KeyValue>, Error> {
+    /// [`StoreError::KeyWrittenTwice`], [`StoreError::Io`], [`StoreError::Closed`].
+    pub fn delete(&mut self, key: &str) -> Result<Option<KeyValue>, StoreError> {
         let previous = self.get(key)?;
         if previous.is_some() {
             self.write(key, None, previous.clone())?;
@@ -147,10 +147,10 @@ impl<'a> Transaction<'a> {
         key: &str,
         put: Option<(Bytes, Option<LeaseId>)>,
         previous: Option<KeyValue>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), StoreError> {
         let event = self.staged.event(key.into(), put, previous);
         if self.written.insert(event.kv.key.clone(), self.events.len()).is_some() {
-            return Err(Error::KeyWrittenTwice(key.to_owned()));
+            return Err(StoreError::KeyWrittenTwice(key.to_owned()));
         }
         self.events.push(event);
         Ok(())

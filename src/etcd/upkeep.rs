@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::facts::{COMPACT_REVISION, Facts, lease_fact, lease_name_fact, set_facts};
+use super::facts::{COMPACT_REVISION, StoreFacts, lease_fact, lease_name_fact, set_facts};
 use super::found;
 use super::log::{FailedLog, Log};
 use super::opening::Home;
@@ -12,7 +12,7 @@ use super::rewrite::Rewrite;
 use super::sled_log::SledLog;
 use super::state::State;
 use super::writer::Writer;
-use super::{Error, KeySpan, LeaseId, Revision};
+use super::{KeySpan, LeaseId, Revision, StoreError};
 
 /// How many superseded records one step of a compaction removes, so that writes wait only that long.
 const SWEEP_RECORDS: usize = 64;
@@ -20,12 +20,12 @@ const SWEEP_RECORDS: usize = 64;
 const GROWTH: u64 = 4;
 
 impl Writer {
-    pub(super) fn compact(&mut self, before: Revision) -> Result<(), Error> {
+    pub(super) fn compact(&mut self, before: Revision) -> Result<(), StoreError> {
         let log = self.log()?;
         let (compact_revision, mut promise) = {
             let state = self.shared.read();
             if before > state.revision {
-                return Err(Error::FutureRevision { requested: before, current: state.revision });
+                return Err(StoreError::FutureRevision { requested: before, current: state.revision });
             }
             (state.compact_revision, state.promise(self.newest_lease))
         };
@@ -54,7 +54,7 @@ impl Writer {
     }
 
     /// Removes a few of the records that nobody can see any more; whether there are more.
-    pub(super) fn sweep(&mut self) -> Result<bool, Error> {
+    pub(super) fn sweep(&mut self) -> Result<bool, StoreError> {
         let log = self.log()?;
         if self.is_forked() {
             return Ok(false);
@@ -64,7 +64,7 @@ impl Writer {
 
     /// Writes the log anew, a little at a time, if it has grown much; whether there is more to do. That this
     /// fails is no reason to stop: the log is as good as before.
-    pub(super) fn shrink(&mut self) -> Result<bool, Error> {
+    pub(super) fn shrink(&mut self) -> Result<bool, StoreError> {
         let log = self.log()?;
         if self.is_forked() {
             // What a copy has begun with is perhaps no longer all.
@@ -81,7 +81,7 @@ impl Writer {
         }
     }
 
-    fn rewrite_a_little(&mut self, log: &Arc<dyn Log>) -> Result<bool, Error> {
+    fn rewrite_a_little(&mut self, log: &Arc<dyn Log>) -> Result<bool, StoreError> {
         let Some(home) = &self.home else { return Ok(false) };
         let Some(mut rewrite) = self.rewrite.take() else {
             let bound = self.rewrite_bytes.max(self.new_bytes.saturating_mul(GROWTH));
@@ -118,10 +118,10 @@ impl Writer {
 
     /// Starts to write again after a failed write: reads back what is on disk, and holds it against what was
     /// acknowledged. What nobody was told of goes.
-    pub(super) fn heal(&mut self) -> Result<(), Error> {
+    pub(super) fn heal(&mut self) -> Result<(), StoreError> {
         let Some(failed) = self.shared.read().failed.clone() else { return Ok(()) };
         // Without files of its own there is nothing to read back: it stays as it is.
-        let Some(mut home) = self.home.take() else { return Err(Error::Closed) };
+        let Some(mut home) = self.home.take() else { return Err(StoreError::Closed) };
         let healed = self.reopen(&mut home, failed);
         self.home = Some(home);
         healed
@@ -139,7 +139,7 @@ impl Writer {
         state.promise(self.newest_lease)
     }
 
-    fn reopen(&mut self, home: &mut Home, failed: Error) -> Result<(), Error> {
+    fn reopen(&mut self, home: &mut Home, failed: StoreError) -> Result<(), StoreError> {
         home.place.probe()?;
         self.rewrite = None;
         self.sled = None;
@@ -164,7 +164,7 @@ impl Writer {
             sled.set_fact(&lease_fact(lease), None)?;
             sled.set_fact(&lease_name_fact(lease), None)?;
         }
-        let facts = Facts::of(&self.shared.read());
+        let facts = StoreFacts::of(&self.shared.read());
         set_facts(&*sled, &facts, self.newest_lease)?;
         sled.flush()?;
         home.promises = PromiseFile::create(&home.place.data_dir, &promise, &home.place.device)?;

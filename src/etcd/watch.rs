@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 use super::state::{Shared, Unread};
 use super::watchers::Watcher;
-use super::{Error, Event, KeySpan, Revision};
+use super::{KeyEvent, KeySpan, Revision, StoreError};
 
 /// A watch of keys that lie side by side. It holds a position in the log, not a queue: however slow its
 /// reader, it costs no memory, and misses nothing unless compaction overtakes it.
@@ -26,7 +26,7 @@ pub struct Watch {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatchBatch {
     /// The changes; empty if the batch only tells of progress.
-    pub events: Vec<Event>,
+    pub events: Vec<KeyEvent>,
     /// Everything up to and including this revision has been delivered.
     pub revision: Revision,
 }
@@ -39,7 +39,7 @@ impl Shared {
         after: Revision,
         notify: Arc<Notify>,
         reads_compacted: bool,
-    ) -> Result<Watch, Error> {
+    ) -> Result<Watch, StoreError> {
         let mut state = self.write();
         state.log()?;
         if !reads_compacted || after + 1 != state.compact_revision {
@@ -67,9 +67,9 @@ impl Watch {
     /// dropped and called again without losing anything.
     ///
     /// # Errors
-    /// [`Error::Compacted`] when compaction has overtaken the watch; [`Error::Closed`] when the store was
+    /// [`StoreError::Compacted`] when compaction has overtaken the watch; [`StoreError::Closed`] when the store was
     /// closed.
-    pub async fn next(&mut self) -> Result<WatchBatch, Error> {
+    pub async fn next(&mut self) -> Result<WatchBatch, StoreError> {
         loop {
             if let Some(batch) = self.try_next()? {
                 return Ok(batch);
@@ -82,7 +82,7 @@ impl Watch {
     ///
     /// # Errors
     /// As [`Watch::next`].
-    pub fn try_next(&mut self) -> Result<Option<WatchBatch>, Error> {
+    pub fn try_next(&mut self) -> Result<Option<WatchBatch>, StoreError> {
         loop {
             let first_unread = self.watcher.first_unread.load(Ordering::Acquire);
             if first_unread == 0 {
@@ -101,7 +101,7 @@ impl Watch {
         }
     }
 
-    fn unread(&self, from: Revision) -> Result<Unread, Error> {
+    fn unread(&self, from: Revision) -> Result<Unread, StoreError> {
         let oldest = |compacted: Revision| if self.reads_compacted { compacted } else { compacted + 1 };
         self.shared.unread(&self.watcher.span, from, oldest)
     }
@@ -114,7 +114,7 @@ impl Watch {
     }
 
     /// Nothing of these keys is unread, and the lock says up to where; None: something is after all.
-    fn caught_up(&mut self) -> Option<Result<Option<WatchBatch>, Error>> {
+    fn caught_up(&mut self) -> Option<Result<Option<WatchBatch>, StoreError>> {
         let state = self.shared.read();
         if let Err(closed) = state.log() {
             return Some(Err(closed));

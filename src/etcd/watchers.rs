@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use foldhash::fast::RandomState;
 use tokio::sync::Notify;
 
-use super::{Event, KeySpan, Revision};
+use super::{KeyEvent, KeySpan, Revision};
 
 /// What the writer knows of a watch.
 #[derive(Debug)]
@@ -91,7 +91,7 @@ impl Watchers {
 
     /// Marks whom these changes concern, and returns who of them has to be woken. A watch of other keys
     /// is not woken, and stays caught up without doing anything.
-    pub(super) fn mark(&self, events: &[Event]) -> Vec<Arc<Watcher>> {
+    pub(super) fn mark(&self, events: &[KeyEvent]) -> Vec<Arc<Watcher>> {
         let mut woken = Vec::new();
         for event in events {
             let key = &*event.kv.key;

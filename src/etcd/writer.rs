@@ -25,7 +25,7 @@ use super::staged::{Staged, Write, WriteVerdict};
 use super::state::Shared;
 use super::sweep::Superfluous;
 use super::transaction::Transaction;
-use super::{Error, Event, EventKind, Expect, LeaseId, Op, Txn};
+use super::{EventKind, Expect, KeyEvent, LeaseId, Op, StoreError, Txn};
 use clock::Clock;
 
 /// How many writes share one flush at most, so that the first of them does not wait for ever.
@@ -71,7 +71,7 @@ impl Writer {
     }
 
     /// What waits, and then this write.
-    pub(super) fn write_now(&mut self, write: Write) -> Result<Txn, Error> {
+    pub(super) fn write_now(&mut self, write: Write) -> Result<Txn, StoreError> {
         self.drain();
         let answer = self.write(vec![write]).and_then(|mut answers| answers.remove(0));
         self.make_room();
@@ -139,7 +139,11 @@ impl Writer {
     }
 
     /// An error: nothing of all this stands.
-    fn write_pending(&mut self, pending: Vec<Pending>, answers: &mut Vec<WriteAnswer>) -> Result<(), Error> {
+    fn write_pending(
+        &mut self,
+        pending: Vec<Pending>,
+        answers: &mut Vec<WriteAnswer>,
+    ) -> Result<(), StoreError> {
         let mut staged = self.begin();
         for pending in pending {
             let answer = match &mut staged {
@@ -158,7 +162,7 @@ impl Writer {
     }
 
     /// An error: the log is torn.
-    fn stage(&self, staged: &mut Staged, pending: Pending) -> Result<WriteAnswer, (WriteAnswer, Error)> {
+    fn stage(&self, staged: &mut Staged, pending: Pending) -> Result<WriteAnswer, (WriteAnswer, StoreError)> {
         match pending {
             Pending::Write(write, reply) => match self.stage_write(staged, write) {
                 Ok(answer) => Ok(WriteAnswer::Write(reply, answer)),
@@ -179,7 +183,7 @@ impl Writer {
         }
     }
 
-    fn stage_write(&self, staged: &mut Staged, write: Write) -> Result<Result<Txn, Error>, Error> {
+    fn stage_write(&self, staged: &mut Staged, write: Write) -> Result<Result<Txn, StoreError>, StoreError> {
         Ok(match staged.check(&self.shared, write) {
             Ok(WriteVerdict::Write(event)) => {
                 let previous = event.previous.clone();
@@ -191,13 +195,13 @@ impl Writer {
         })
     }
 
-    fn begin(&self) -> Result<Staged, Error> {
+    fn begin(&self) -> Result<Staged, StoreError> {
         let log = self.log()?;
         let next = self.shared.read().revision + 1;
         Ok(Staged::new(self.durable.then_some(log), next))
     }
 
-    fn finish(&mut self, staged: Staged) -> Result<(), Error> {
+    fn finish(&mut self, staged: Staged) -> Result<(), StoreError> {
         if staged.events.is_empty() {
             return Ok(());
         }
@@ -209,7 +213,7 @@ impl Writer {
         Ok(())
     }
 
-    fn write(&mut self, writes: Vec<Write>) -> Result<Vec<Result<Txn, Error>>, Error> {
+    fn write(&mut self, writes: Vec<Write>) -> Result<Vec<Result<Txn, StoreError>>, StoreError> {
         let mut staged = self.begin()?;
         let mut answers = Vec::with_capacity(writes.len());
         for write in writes {
@@ -220,7 +224,7 @@ impl Writer {
     }
 
     /// Notes that these changes are about to be acknowledged.
-    fn promise(&mut self, staged: &Staged) -> Result<(), Error> {
+    fn promise(&mut self, staged: &Staged) -> Result<(), StoreError> {
         let Some(home) = &self.home else { return Ok(()) };
         let mut promise = self.shared.read().promise(self.newest_lease);
         for (event, checksum) in staged.events.iter().zip(&staged.checksums) {
@@ -230,7 +234,7 @@ impl Writer {
         home.promises.note(&promise).map_err(|error| self.fail(error))
     }
 
-    pub(super) fn promise_durably(&mut self, promise: &Promise) -> Result<(), Error> {
+    pub(super) fn promise_durably(&mut self, promise: &Promise) -> Result<(), StoreError> {
         let Some(home) = &self.home else { return Ok(()) };
         home.promises.note_durably(promise).map_err(|error| self.fail(error))
     }
@@ -272,16 +276,16 @@ impl Writer {
     /// looks for one finds it in one of the two; but not what compaction has made superfluous.
     fn make_room(&mut self) {
         let state = self.shared.read();
-        let excess: Vec<Arc<[Event]>> = state.recent.excess().cloned().collect();
-        let needed = |events: &Arc<[Event]>| -> Vec<Event> {
-            let is_needed = |event: &&Event| state.index.knows(&event.kv.key, event.revision());
+        let excess: Vec<Arc<[KeyEvent]>> = state.recent.excess().cloned().collect();
+        let needed = |events: &Arc<[KeyEvent]>| -> Vec<KeyEvent> {
+            let is_needed = |event: &&KeyEvent| state.index.knows(&event.kv.key, event.revision());
             events.iter().filter(is_needed).cloned().collect()
         };
-        let overflowing: Vec<Vec<Event>> =
+        let overflowing: Vec<Vec<KeyEvent>> =
             if self.durable { Vec::new() } else { excess.iter().map(needed).collect() };
         drop(state);
         for events in overflowing {
-            let Some(revision) = events.first().map(Event::revision) else { continue };
+            let Some(revision) = events.first().map(KeyEvent::revision) else { continue };
             let record = record::encode_all(events.iter());
             let written = self.log().and_then(|log| log.append(revision, record));
             if let Err(error) = written {
@@ -295,7 +299,7 @@ impl Writer {
         }
     }
 
-    fn grant(&mut self, ttl: Duration, name: Option<u64>) -> Result<LeaseId, Error> {
+    fn grant(&mut self, ttl: Duration, name: Option<u64>) -> Result<LeaseId, StoreError> {
         let log = self.log()?;
         let lease = self.free_lease(name)?;
         let milliseconds = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
@@ -321,10 +325,10 @@ impl Writer {
     }
 
     /// The number of the next lease: one that is nobody's name.
-    fn free_lease(&self, name: Option<u64>) -> Result<LeaseId, Error> {
+    fn free_lease(&self, name: Option<u64>) -> Result<LeaseId, StoreError> {
         let state = self.shared.read();
         if let Some(lease) = name.and_then(|name| state.leases.named(name)) {
-            return Err(Error::LeaseExists(lease));
+            return Err(StoreError::LeaseExists(lease));
         }
         let mut number = self.newest_lease + 1;
         while state.leases.named(state.leases.name(LeaseId(number))).is_some() {
@@ -333,7 +337,7 @@ impl Writer {
         Ok(LeaseId(number))
     }
 
-    fn revoke(&mut self, lease: LeaseId, expired_at: Option<Duration>) -> Result<(), Error> {
+    fn revoke(&mut self, lease: LeaseId, expired_at: Option<Duration>) -> Result<(), StoreError> {
         let keys = {
             let state = self.shared.read();
             if expired_at.is_some_and(|at| !state.leases.is_expired(lease, at)) {
@@ -342,7 +346,7 @@ impl Writer {
             state.leases.keys(lease)?
         };
         let writes = keys.into_iter().map(|key| Write { key, expect: Expect::Any, op: Op::Delete });
-        self.write(writes.collect())?.into_iter().collect::<Result<Vec<_>, Error>>()?;
+        self.write(writes.collect())?.into_iter().collect::<Result<Vec<_>, StoreError>>()?;
         // Last, so that after a crash in between the lease expires once more and finishes.
         let log = self.log()?;
         let mut promise = self.shared.read().promise(self.newest_lease);
@@ -356,13 +360,13 @@ impl Writer {
         self.promise_state()
     }
 
-    fn promise_state(&mut self) -> Result<(), Error> {
+    fn promise_state(&mut self) -> Result<(), StoreError> {
         let Some(home) = &self.home else { return Ok(()) };
         let promise = self.shared.read().promise(self.newest_lease);
         home.promises.note(&promise).map_err(|error| self.fail(error))
     }
 
-    fn close(&mut self) -> Result<(), Error> {
+    fn close(&mut self) -> Result<(), StoreError> {
         let log = self.shared.read().log()?;
         let flushed = self.flush(&*log);
         drop(log);
@@ -374,13 +378,13 @@ impl Writer {
         flushed
     }
 
-    pub(super) fn log(&self) -> Result<Arc<dyn Log>, Error> {
+    pub(super) fn log(&self) -> Result<Arc<dyn Log>, StoreError> {
         let state = self.shared.read();
         let log = state.log()?;
         state.failed.clone().map_or(Ok(log), Err)
     }
 
-    pub(super) fn flush(&mut self, log: &dyn Log) -> Result<(), Error> {
+    pub(super) fn flush(&mut self, log: &dyn Log) -> Result<(), StoreError> {
         if !self.durable {
             return Ok(());
         }
@@ -391,7 +395,7 @@ impl Writer {
         Ok(())
     }
 
-    pub(super) fn fail(&self, error: Error) -> Error {
+    pub(super) fn fail(&self, error: StoreError) -> StoreError {
         tracing::error!(%error, "the store takes no more writes");
         self.shared.write().failed = Some(error.clone());
         self.shared.write_failed.notify_one();
@@ -399,6 +403,6 @@ impl Writer {
     }
 }
 
-fn respond<T>(reply: Reply<T>, answer: Result<T, Error>) {
+fn respond<T>(reply: Reply<T>, answer: Result<T, StoreError>) {
     let _ = reply.send(answer);
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use etcd::Error;
+use etcd::StoreError;
 
 /// etcd's `--max-request-bytes`: what one request may write.
 pub const MAX_REQUEST_BYTES: usize = 1_572_864;
@@ -123,19 +123,22 @@ impl From<EtcdError> for EtcdStatus {
     }
 }
 
-impl From<Error> for EtcdStatus {
-    fn from(error: Error) -> EtcdStatus {
+impl From<StoreError> for EtcdStatus {
+    fn from(error: StoreError) -> EtcdStatus {
         let known = match &error {
-            Error::Compacted { .. } => EtcdError::Compacted,
-            Error::FutureRevision { .. } => EtcdError::FutureRev,
-            Error::LeaseNotFound(_) => EtcdError::LeaseNotFound,
-            Error::LeaseExists(_) => EtcdError::LeaseExist,
-            Error::KeyWrittenTwice(_) => EtcdError::DuplicateKey,
-            Error::Closed => EtcdError::Stopped,
-            Error::Locked { .. } | Error::Io(_) | Error::Etcd(_) | Error::NotOnEtcd(_) => {
+            StoreError::Compacted { .. } => EtcdError::Compacted,
+            StoreError::FutureRevision { .. } => EtcdError::FutureRev,
+            StoreError::LeaseNotFound(_) => EtcdError::LeaseNotFound,
+            StoreError::LeaseExists(_) => EtcdError::LeaseExist,
+            StoreError::KeyWrittenTwice(_) => EtcdError::DuplicateKey,
+            StoreError::Closed => EtcdError::Stopped,
+            StoreError::Locked { .. }
+            | StoreError::Io(_)
+            | StoreError::Etcd(_)
+            | StoreError::NotOnEtcd(_) => {
                 return EtcdStatus::new(UNAVAILABLE, format!("etcdserver: {error}"));
             }
-            Error::Corrupt(_) | Error::Lost(_) => {
+            StoreError::Corrupt(_) | StoreError::Lost(_) => {
                 return EtcdStatus::new(DATA_LOSS, format!("etcdserver: {error}"));
             }
         };

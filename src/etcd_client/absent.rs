@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use clock::Clock;
-use etcd::{Error, Expect, KeyValue, LeaseId, Op, Range, Revision, Txn, WatchBatch};
+use etcd::{Expect, KeyValue, LeaseId, Op, Range, Revision, StoreError, Txn, WatchBatch};
 
 use super::config::EtcdConfig;
 
@@ -48,7 +48,7 @@ impl AbsentClient {
         Err(AbsentError { servers: servers.join(",") })
     }
 
-    pub async fn revision(&self) -> Result<Revision, Error> {
+    pub async fn revision(&self) -> Result<Revision, StoreError> {
         match *self {}
     }
 
@@ -64,11 +64,15 @@ impl AbsentClient {
         match *self {}
     }
 
-    pub async fn check(&self, _: Duration) -> Result<(), Error> {
+    pub async fn check(&self, _: Duration) -> Result<(), StoreError> {
         match *self {}
     }
 
-    pub async fn get(&self, _: &str, _: Option<Revision>) -> Result<(Option<KeyValue>, Revision), Error> {
+    pub async fn get(
+        &self,
+        _: &str,
+        _: Option<Revision>,
+    ) -> Result<(Option<KeyValue>, Revision), StoreError> {
         match *self {}
     }
 
@@ -78,19 +82,19 @@ impl AbsentClient {
         _: Option<&str>,
         _: Option<usize>,
         _: Option<Revision>,
-    ) -> Result<Range, Error> {
+    ) -> Result<Range, StoreError> {
         match *self {}
     }
 
-    pub async fn txn(&self, _: &str, _: Expect, _: Op) -> Result<Txn, Error> {
+    pub async fn txn(&self, _: &str, _: Expect, _: Op) -> Result<Txn, StoreError> {
         match *self {}
     }
 
-    pub async fn grant_lease(&self, _: Duration) -> Result<LeaseId, Error> {
+    pub async fn grant_lease(&self, _: Duration) -> Result<LeaseId, StoreError> {
         match *self {}
     }
 
-    pub async fn watch(&self, _: &str, _: Revision) -> Result<AbsentWatch, Error> {
+    pub async fn watch(&self, _: &str, _: Revision) -> Result<AbsentWatch, StoreError> {
         match *self {}
     }
 
@@ -102,7 +106,7 @@ impl AbsentClient {
         match *self {}
     }
 
-    pub async fn compact(&self, _: Revision) -> Result<(), Error> {
+    pub async fn compact(&self, _: Revision) -> Result<(), StoreError> {
         match *self {}
     }
 
@@ -110,23 +114,23 @@ impl AbsentClient {
         match self {}
     }
 
-    pub async fn snapshot(&self, _: u64) -> Result<Bytes, Error> {
+    pub async fn snapshot(&self, _: u64) -> Result<Bytes, StoreError> {
         match *self {}
     }
 
-    pub async fn fill_to(&self, _: Revision) -> Result<(), Error> {
+    pub async fn fill_to(&self, _: Revision) -> Result<(), StoreError> {
         match *self {}
     }
 
-    pub async fn end_filling(&self) -> Result<(), Error> {
+    pub async fn end_filling(&self) -> Result<(), StoreError> {
         match *self {}
     }
 
-    pub async fn write_at(&self, _: Revision, _: &[AbsentChange]) -> Result<(), Error> {
+    pub async fn write_at(&self, _: Revision, _: &[AbsentChange]) -> Result<(), StoreError> {
         match *self {}
     }
 
-    pub async fn write_anywhere(&self, _: AbsentChange) -> Result<(), Error> {
+    pub async fn write_anywhere(&self, _: AbsentChange) -> Result<(), StoreError> {
         match *self {}
     }
 
@@ -136,7 +140,7 @@ impl AbsentClient {
 }
 
 impl AbsentWatch {
-    pub async fn next(&mut self) -> Result<WatchBatch, Error> {
+    pub async fn next(&mut self) -> Result<WatchBatch, StoreError> {
         match *self {}
     }
 }

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use bytes::Bytes;
-use etcd::{Error, KeySpan, Kv, LeaseId, Range, Revision, Transaction};
+use etcd::{KeySpan, Kv, LeaseId, Range, Revision, StoreError, Transaction};
 
 use crate::keys::{self, KeySpans};
 use crate::messages::{KeyValue, RangeRequest, RangeResponse, Repeated};
@@ -13,7 +13,7 @@ use crate::values::Values;
 
 /// A store, or a store as a transaction sees it.
 pub(crate) trait KeyReader {
-    fn read(&self, span: &KeySpan<'_>, limit: usize, at: Option<Revision>) -> Result<Range, Error>;
+    fn read(&self, span: &KeySpan<'_>, limit: usize, at: Option<Revision>) -> Result<Range, StoreError>;
 
     /// Where the store stands.
     fn newest(&self) -> Revision;
@@ -22,7 +22,7 @@ pub(crate) trait KeyReader {
 }
 
 impl KeyReader for Kv {
-    fn read(&self, span: &KeySpan<'_>, limit: usize, at: Option<Revision>) -> Result<Range, Error> {
+    fn read(&self, span: &KeySpan<'_>, limit: usize, at: Option<Revision>) -> Result<Range, StoreError> {
         self.range_of(span, limit, at)
     }
 
@@ -36,7 +36,7 @@ impl KeyReader for Kv {
 }
 
 impl KeyReader for Transaction<'_> {
-    fn read(&self, span: &KeySpan<'_>, limit: usize, at: Option<Revision>) -> Result<Range, Error> {
+    fn read(&self, span: &KeySpan<'_>, limit: usize, at: Option<Revision>) -> Result<Range, StoreError> {
         self.range(span, limit, at)
     }
 
@@ -55,13 +55,13 @@ pub(crate) fn read(
     spans: &KeySpans<'_>,
     limit: usize,
     at: Option<Revision>,
-) -> Result<Range, Error> {
+) -> Result<Range, StoreError> {
     loop {
         let mut found = reader.read(&spans.texts, limit, at)?;
         let Some(others) = &spans.others else { return Ok(found) };
         let others = match reader.read(others, limit, Some(found.revision.min(at.unwrap_or(u64::MAX)))) {
             // Between the two: they are read anew.
-            Err(Error::Compacted { .. }) if at.is_none() => continue,
+            Err(StoreError::Compacted { .. }) if at.is_none() => continue,
             others => others?,
         };
         if others.count > 0 {

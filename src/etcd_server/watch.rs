@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
-use etcd::{Error, EventKind, Kv, WatchBatch};
+use etcd::{EventKind, Kv, StoreError, WatchBatch};
 use futures::{FutureExt, stream};
 use http::Response;
 use tokio::sync::Notify;
@@ -185,7 +185,7 @@ impl StreamedWatches {
         let after = if start == 0 { revision } else { (start - 1).min(revision) };
         let watch = match KeysWatch::begin(&self.kv, spans, after, &self.notify) {
             Ok(watch) => watch,
-            Err(Error::Compacted { compact_revision, .. }) => {
+            Err(StoreError::Compacted { compact_revision, .. }) => {
                 let compact_revision = signed(compact_revision);
                 return Err(RefusedWatch { id, created: true, compact_revision, reason: "" });
             }
@@ -234,7 +234,7 @@ impl StreamedWatches {
                 self.tell_batch(id, &batch);
                 Ok(true)
             }
-            Err(Error::Compacted { compact_revision, .. }) => {
+            Err(StoreError::Compacted { compact_revision, .. }) => {
                 self.watches.remove(&id);
                 let compact_revision = signed(compact_revision);
                 let gone =
@@ -265,7 +265,7 @@ impl StreamedWatches {
         }
     }
 
-    fn event(&self, watching: &StreamedWatch, event: &etcd::Event) -> Event {
+    fn event(&self, watching: &StreamedWatch, event: &etcd::KeyEvent) -> Event {
         let values = &**self.server.values();
         let kv = match event.kind {
             EventKind::Put => shown(&self.kv, values, &event.kv),
@@ -340,13 +340,13 @@ struct RefusedWatch {
 }
 
 impl StreamedWatch {
-    fn wants(&self, event: &etcd::Event) -> bool {
+    fn wants(&self, event: &etcd::KeyEvent) -> bool {
         event.revision() >= self.start && !self.filters.contains(&kind_of(event))
     }
 }
 
 /// Filters have the same numbers.
-fn kind_of(event: &etcd::Event) -> i64 {
+fn kind_of(event: &etcd::KeyEvent) -> i64 {
     match event.kind {
         EventKind::Put => PUT,
         EventKind::Delete => DELETE,

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use etcd::{Error, Event, Kv, Revision, Watch, WatchBatch};
+use etcd::{KeyEvent, Kv, Revision, StoreError, Watch, WatchBatch};
 use tokio::sync::Notify;
 
 use crate::keys::KeySpans;
@@ -19,11 +19,11 @@ pub(crate) struct KeysWatch {
 struct WatchedPart {
     watch: Watch,
     /// What is read, and waits for the other part to be as far: at most one batch.
-    waiting: VecDeque<Event>,
+    waiting: VecDeque<KeyEvent>,
 }
 
 impl WatchedPart {
-    fn read(&mut self) -> Result<(), Error> {
+    fn read(&mut self) -> Result<(), StoreError> {
         if self.waiting.is_empty()
             && let Some(batch) = self.watch.try_next()?
         {
@@ -32,7 +32,7 @@ impl WatchedPart {
         Ok(())
     }
 
-    fn take(&mut self, upto: Revision) -> impl Iterator<Item = Event> {
+    fn take(&mut self, upto: Revision) -> impl Iterator<Item = KeyEvent> {
         let count = self.waiting.partition_point(|event| event.revision() <= upto);
         self.waiting.drain(..count)
     }
@@ -44,7 +44,7 @@ impl KeysWatch {
         spans: KeySpans<'_>,
         after: Revision,
         notify: &Arc<Notify>,
-    ) -> Result<KeysWatch, Error> {
+    ) -> Result<KeysWatch, StoreError> {
         let part = |span| {
             let watch = kv.watch_notifying(span, after, notify.clone())?;
             Ok(WatchedPart { watch, waiting: VecDeque::new() })
@@ -67,15 +67,15 @@ impl KeysWatch {
     }
 
     /// As [`Watch::try_next`].
-    pub(crate) fn try_next(&mut self) -> Result<Option<WatchBatch>, Error> {
+    pub(crate) fn try_next(&mut self) -> Result<Option<WatchBatch>, StoreError> {
         let Some(others) = &mut self.others else { return self.texts.watch.try_next() };
         loop {
             self.texts.read()?;
             others.read()?;
             let revision = self.texts.watch.delivered().min(others.watch.delivered());
-            let mut events: Vec<Event> = self.texts.take(revision).chain(others.take(revision)).collect();
+            let mut events: Vec<KeyEvent> = self.texts.take(revision).chain(others.take(revision)).collect();
             if !events.is_empty() {
-                events.sort_by_key(Event::revision);
+                events.sort_by_key(KeyEvent::revision);
                 return Ok(Some(WatchBatch { events, revision }));
             }
             // One that waits is told when the other one, which has nothing, is read once more.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::header::USER_AGENT;
 
-use super::expired::Watcher;
+use super::expired::WatcherKey;
 use apimachinery::user::UserInfo;
 use apiserver::filters::passed::Passed;
 use apiserver::request::{RequestInfo, query_value};
@@ -19,7 +19,7 @@ pub(super) struct AskedFor {
 }
 
 impl AskedFor {
-    pub(super) fn watcher(&self) -> Watcher {
+    pub(super) fn watcher(&self) -> WatcherKey {
         (self.user.name.clone(), self.info.group.clone(), self.info.resource.clone())
     }
 

@@ -11,15 +11,15 @@ use sync::Mutex;
 const MAX_EXPIRED: usize = 1024;
 
 /// Who watches what: user, group, resource.
-pub(super) type Watcher = (Arc<str>, String, String);
+pub(super) type WatcherKey = (Arc<str>, String, String);
 
 /// What one fault has told to be too old.
 #[derive(Default)]
-pub(super) struct ExpiredWatches(Mutex<BTreeMap<Watcher, u64>>);
+pub(super) struct ExpiredWatches(Mutex<BTreeMap<WatcherKey, u64>>);
 
 impl ExpiredWatches {
     /// A watch that has come to this revision was told so.
-    pub(super) fn add(&self, watcher: &Watcher, revision: u64) {
+    pub(super) fn add(&self, watcher: &WatcherKey, revision: u64) {
         let mut expired = self.0.lock();
         if let Some(known) = expired.get_mut(watcher) {
             *known = revision.max(*known);
@@ -29,13 +29,13 @@ impl ExpiredWatches {
     }
 
     /// Whether a watch begins no later than another of the same user and resource was told so.
-    pub(super) fn contains(&self, watcher: &Watcher, from: Option<u64>) -> bool {
+    pub(super) fn contains(&self, watcher: &WatcherKey, from: Option<u64>) -> bool {
         let Some(from) = from.filter(|from| *from > 0) else { return false };
         self.0.lock().get(watcher).is_some_and(|revision| from <= *revision)
     }
 
     /// Who lists knows the newest state, and may watch from there.
-    pub(super) fn lists(&self, watcher: &Watcher) {
+    pub(super) fn lists(&self, watcher: &WatcherKey) {
         let mut expired = self.0.lock();
         if !expired.is_empty() {
             expired.remove(watcher);
@@ -51,7 +51,7 @@ impl ExpiredWatches {
 mod tests {
     use super::*;
 
-    fn watcher(user: &str, resource: &str) -> Watcher {
+    fn watcher(user: &str, resource: &str) -> WatcherKey {
         (user.into(), String::new(), resource.into())
     }
 

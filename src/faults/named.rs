@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http_body_util::{BodyExt, Limited};
 
-use apimachinery::decode::{Format, name_in};
+use apimachinery::decode::{BodyFormat, name_in};
 use apimachinery::wire::DecodedBody;
 use apiserver::filters::passed::Passed;
 use clock::Clock;
@@ -20,7 +20,7 @@ pub(crate) async fn in_body(request: &mut Passed, goes_on: bool, clock: &Clock) 
     if let Some(DecodedBody(tree)) = request.extensions().get() {
         return tree["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     }
-    let Some(format) = Format::of(request.headers()).filter(|_| !goes_on) else { return String::new() };
+    let Some(format) = BodyFormat::of(request.headers()).filter(|_| !goes_on) else { return String::new() };
     let body = Limited::new(std::mem::take(request.body_mut()), MAX_BODY_BYTES);
     match clock.timeout_for_client(PATIENCE, body.collect()).await {
         Ok(Ok(read)) => name_in(&read.to_bytes(), format).unwrap_or_default(),

@@ -113,7 +113,7 @@ mod tests {
                 namespace: "default".into(),
                 name: "a".into(),
                 revision: 7,
-                operation: crate::Operation::Create,
+                operation: crate::WriteOperation::Create,
                 uid: None,
                 bytes: 0,
             },

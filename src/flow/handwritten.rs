@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::DateTime;
 
-use super::{Flow, Operation, Step, StepId};
+use super::{Flow, Step, StepId, WriteOperation};
 use clock::Clock;
 
 /// A cluster's record, written down by hand.
@@ -37,7 +37,7 @@ impl Handwritten {
         let path: Arc<str> = format!("/apis/apps/v1/namespaces/ns/{resource}").into();
         let request = Step::RequestReceived { user: user.into(), verb: "create".into(), path };
         let request = self.step(cause, request);
-        let (namespace, name, operation) = ("ns".into(), name.into(), Operation::Create);
+        let (namespace, name, operation) = ("ns".into(), name.into(), WriteOperation::Create);
         let stored = Step::Stored {
             resource: resource.into(),
             namespace,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::step::{Operation, Step};
+use super::step::{Step, WriteOperation};
 
 pub(super) const APISERVER: &str = "kube-apiserver";
 pub(super) const SCHEDULER: &str = "kube-scheduler";
@@ -63,8 +63,8 @@ const LEASES: &str = "leases.coordination.k8s.io";
 
 /// Whether a write of this resource (as `pods`, `deployments.apps`) only says that somebody is still there:
 /// an update of a lease. Kubelets and leaders write one every few seconds.
-pub fn is_renewal(resource: &str, operation: Operation) -> bool {
-    operation == Operation::Update && resource == LEASES
+pub fn is_renewal(resource: &str, operation: WriteOperation) -> bool {
+    operation == WriteOperation::Update && resource == LEASES
 }
 
 impl Step {

@@ -77,9 +77,9 @@ pub use parts::{
 };
 pub use recorded::StepId;
 pub use spans::{MAX_KNOWN_STEPS, MAX_OPEN_STEPS, MAX_SPANS, SpanBatch, SpanStream};
-pub use step::{Operation, Step};
+pub use step::{Step, WriteOperation};
 pub use story::TraceStory;
-pub use trace::{Life, ListedResource, StoragePlace, Subject, Trace, TraceStep};
+pub use trace::{Life, ListedResource, StoragePlace, Trace, TraceStep, TracedObject};
 pub use traceparent::TraceParent;
 pub use traffic::{JudgedTraffic, MAX_TRAFFIC, TrafficSort};
 pub use uid::Uid;
@@ -342,11 +342,11 @@ impl Flow {
     /// What came of every remembered write to one object, the newest of its name; `resource` as in errors:
     /// `deployments.apps`, `pods`.
     pub fn trace(&self, resource: &str, namespace: &str, name: &str) -> Trace {
-        self.trace_of(&Subject { resource, namespace, name, uid: "" })
+        self.trace_of(&TracedObject { resource, namespace, name, uid: "" })
     }
 
     /// What came of the writes to the object, or of the requests, that `subject` says.
-    pub fn trace_of(&self, subject: &Subject<'_>) -> Trace {
+    pub fn trace_of(&self, subject: &TracedObject<'_>) -> Trace {
         let Some(record) = &self.record else { return Trace::default() };
         let (first, steps) = record.ring().snapshot();
         let trace = record.dated(trace::of(first, steps, subject));
@@ -361,7 +361,7 @@ impl Flow {
     }
 
     /// What policies said of the traffic of a pod, and what a policy said.
-    pub fn traffic_of(&self, subject: &Subject<'_>) -> Vec<JudgedTraffic> {
+    pub fn traffic_of(&self, subject: &TracedObject<'_>) -> Vec<JudgedTraffic> {
         let is_policy = subject.resource == NETWORK_POLICIES;
         let Some(record) = self.record.as_ref().filter(|_| is_policy || subject.resource == PODS) else {
             return vec![];

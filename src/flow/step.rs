@@ -21,7 +21,7 @@ const NOT_FOR_YOU: &str = "the object is invalid; which values are, is for those
 /// What a write did to the key in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Operation {
+pub enum WriteOperation {
     /// The object did not exist before.
     Create,
     /// It was replaced by its next state.
@@ -151,7 +151,7 @@ pub enum Step {
         /// The revision of the write: the object's new resourceVersion.
         revision: u64,
         /// What the write did.
-        operation: Operation,
+        operation: WriteOperation,
         /// The object's uid: another object of the same name has another one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         uid: Option<Uid>,

@@ -9,7 +9,7 @@ fn stored(revision: u64) -> Step {
         namespace: "default".into(),
         name: "a".into(),
         revision,
-        operation: Operation::Update,
+        operation: WriteOperation::Update,
         uid: None,
         bytes: 0,
     }

@@ -7,13 +7,13 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::recorded::{Recorded, StepId};
-use super::step::{Operation, Step};
+use super::step::{Step, WriteOperation};
 use super::traffic::JudgedTraffic;
 use super::uid::Uid;
 
 /// Whose story is asked for.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Subject<'a> {
+pub struct TracedObject<'a> {
     /// As in errors: `deployments.apps`, `pods`.
     pub resource: &'a str,
     /// Empty for cluster-scoped objects.
@@ -138,7 +138,7 @@ pub struct TraceStep {
 
 /// Builds the trace of `subject` from a copy of the record whose first step has the id `first`; and says when
 /// it begins.
-pub(super) fn of(first: u64, steps: Vec<Recorded>, subject: &Subject<'_>) -> (Duration, Trace) {
+pub(super) fn of(first: u64, steps: Vec<Recorded>, subject: &TracedObject<'_>) -> (Duration, Trace) {
     let record = Causes::of(first, steps);
     let mut lives = record.lives(subject);
     let is_wanted = |life: &Mentions| life.uid.is_some_and(|uid| uid.to_string().starts_with(subject.uid));
@@ -151,9 +151,9 @@ pub(super) fn of(first: u64, steps: Vec<Recorded>, subject: &Subject<'_>) -> (Du
     for (position, mention) in life.steps.iter().enumerate() {
         record.tell(*mention, position == 0, subject, life.uid, &mut wanted);
     }
-    let Subject { resource, namespace, name, .. } = subject;
+    let TracedObject { resource, namespace, name, .. } = subject;
     let key = if namespace.is_empty() { (*name).to_owned() } else { format!("{namespace}/{name}") };
-    let nameless = Subject { name: "", ..*subject };
+    let nameless = TracedObject { name: "", ..*subject };
     let is_unnamed = |step: &Step| nameless.is_refusal(step) && !matches!(step, Step::PassedOn(_));
     let unnamed = record.steps.iter().filter(|recorded| is_unnamed(&recorded.step));
     let trace = Trace {
@@ -190,9 +190,9 @@ pub(super) fn all(first: u64, steps: Vec<Recorded>) -> Vec<TraceStep> {
     record.collect(&all)
 }
 
-impl Subject<'_> {
+impl TracedObject<'_> {
     /// The object's uid and what was done to it, of a write to an object of the name.
-    fn written(&self, step: &Step) -> Option<(Option<Uid>, Operation)> {
+    fn written(&self, step: &Step) -> Option<(Option<Uid>, WriteOperation)> {
         match step {
             Step::Stored { resource, namespace, name, uid, operation, .. } if !self.name.is_empty() => {
                 let is_it =
@@ -285,7 +285,7 @@ impl Causes {
     /// The objects of the name, oldest first. What names no uid belongs to the object that led to it, else to
     /// the one that is there at the time; when none is, to the next one, which it may have been meant to
     /// make, else to the last.
-    fn lives(&self, subject: &Subject<'_>) -> Vec<Mentions> {
+    fn lives(&self, subject: &TracedObject<'_>) -> Vec<Mentions> {
         let (mut lives, mut loose): (Vec<Mentions>, Vec<u64>) = (Vec::new(), Vec::new());
         for (id, recorded) in (self.first..).zip(&self.steps) {
             if let Some((uid, operation)) = subject.written(&recorded.step) {
@@ -294,7 +294,7 @@ impl Causes {
                     lives.len() - 1
                 });
                 lives[at].steps.push(id);
-                lives[at].is_deleted |= operation == Operation::Delete;
+                lives[at].is_deleted |= operation == WriteOperation::Delete;
             } else if subject.is_refusal(&recorded.step) || subject.is_attempt(&recorded.step) {
                 let led_by = self.led_by(id, subject);
                 let at = led_by.and_then(|uid| lives.iter().rposition(|life| life.uid == uid));
@@ -320,12 +320,12 @@ impl Causes {
 
     /// The uid of the object of the name whose coming or changing led to a step. Its going is no reason to do
     /// something to it.
-    fn led_by(&self, step: u64, subject: &Subject<'_>) -> Option<Option<Uid>> {
+    fn led_by(&self, step: u64, subject: &TracedObject<'_>) -> Option<Option<Uid>> {
         let mut at = step;
         loop {
             let recorded = self.get(at)?;
             if let Some((uid, operation)) = subject.written(&recorded.step) {
-                return Some(uid).filter(|_| operation != Operation::Delete);
+                return Some(uid).filter(|_| operation != WriteOperation::Delete);
             }
             at = recorded.cause.cause()?.0;
         }
@@ -335,7 +335,7 @@ impl Causes {
     fn lacks_beginning(&self, life: &Mentions) -> bool {
         let first = life.steps.first().and_then(|id| self.get(*id));
         first.is_some_and(|first| match &first.step {
-            Step::Stored { operation, .. } if *operation != Operation::Create => true,
+            Step::Stored { operation, .. } if *operation != WriteOperation::Create => true,
             _ => first.cause != StepId::NONE && self.get(first.cause.0).is_none(),
         })
     }
@@ -345,7 +345,7 @@ impl Causes {
         &self,
         mention: u64,
         is_first: bool,
-        subject: &Subject<'_>,
+        subject: &TracedObject<'_>,
         uid: Option<Uid>,
         wanted: &mut BTreeSet<u64>,
     ) {

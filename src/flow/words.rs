@@ -6,7 +6,7 @@ use super::parts::{
     CalledWebhook, ComparedCount, DecodedObject, FieldFromTo, FitRefusal, NodeScore, PassedOnRequest,
     RoutedRequest,
 };
-use super::step::{Operation, Step};
+use super::step::{Step, WriteOperation};
 
 /// Messages may have lines of their own, which would look like steps.
 pub(super) fn one_line(text: &str) -> String {
@@ -305,11 +305,11 @@ pub(super) fn joined(said: &[(Arc<str>, Arc<str>)]) -> String {
 }
 
 /// What a write did.
-pub(super) fn done(operation: Operation) -> &'static str {
+pub(super) fn done(operation: WriteOperation) -> &'static str {
     match operation {
-        Operation::Create => "created",
-        Operation::Update => "updated",
-        Operation::Delete => "deleted",
+        WriteOperation::Create => "created",
+        WriteOperation::Update => "updated",
+        WriteOperation::Delete => "deleted",
     }
 }
 

@@ -64,7 +64,7 @@ impl ResponseCode {
 
 /// One question.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question {
+pub struct DnsQuestion {
     /// The name as it was written, without the last dot.
     pub name: String,
     /// What of it.
@@ -119,7 +119,7 @@ pub struct DnsMessage {
     /// How it went.
     pub outcome: ResponseCode,
     /// What was asked.
-    pub question: Option<Question>,
+    pub question: Option<DnsQuestion>,
     /// What is answered.
     pub answers: Vec<DnsRecord>,
     /// Who is responsible.
@@ -133,7 +133,7 @@ pub struct DnsMessage {
 impl DnsMessage {
     /// A question.
     pub fn ask(id: u16, name: &str, kind: RecordType) -> DnsMessage {
-        let question = Question { name: name.trim_end_matches('.').to_owned(), kind };
+        let question = DnsQuestion { name: name.trim_end_matches('.').to_owned(), kind };
         DnsMessage {
             id,
             is_answer: false,
@@ -169,7 +169,7 @@ impl DnsMessage {
             let name = reader.name()?;
             let kind = RecordType(reader.u16()?);
             reader.u16()?;
-            question = question.or(Some(Question { name, kind }));
+            question = question.or(Some(DnsQuestion { name, kind }));
         }
         let mut udp_bytes = None;
         let answers = reader.records(counts[1], &mut udp_bytes)?;
@@ -233,7 +233,7 @@ impl DnsMessage {
         out.put_u16(own | flag(self.is_truncated, TRUNCATED) | recursion | u16::from(self.outcome.0));
         out.put_u16(u16::from(self.question.is_some()));
         out.put_slice(&[0; 6]);
-        if let Some(Question { name, kind }) = &self.question {
+        if let Some(DnsQuestion { name, kind }) = &self.question {
             put_name(&mut out, name);
             out.put_u16(kind.0);
             out.put_u16(CLASS_IN);

@@ -14,12 +14,12 @@ pub(super) struct PathItem {
     pub(super) path: String,
     /// What its placeholders mean.
     pub(super) placeholders: Vec<(&'static str, String)>,
-    pub(super) operations: Vec<Operation>,
+    pub(super) operations: Vec<PathOperation>,
 }
 
 /// One operation of a path.
 #[derive(Debug, Default)]
-pub(super) struct Operation {
+pub(super) struct PathOperation {
     /// The HTTP method, lower case.
     pub(super) method: &'static str,
     pub(super) id: String,
@@ -47,18 +47,18 @@ impl PathItem {
     /// The parameters that every operation of the path takes, which are said once for all of them.
     pub(super) fn common(&self) -> Vec<&'static Parameter> {
         let Some((first, others)) = self.operations.split_first() else { return vec![] };
-        let takes = |operation: &Operation, name: &str| operation.all().any(|own| own.name == name);
+        let takes = |operation: &PathOperation, name: &str| operation.all().any(|own| own.name == name);
         first.all().filter(|own| others.iter().all(|other| takes(other, own.name))).collect()
     }
 
     /// The others, of one operation.
-    pub(super) fn own(&self, operation: &Operation) -> Vec<&'static Parameter> {
+    pub(super) fn own(&self, operation: &PathOperation) -> Vec<&'static Parameter> {
         let common = self.common();
         operation.all().filter(|own| common.iter().all(|other| own.name != other.name)).collect()
     }
 }
 
-impl Operation {
+impl PathOperation {
     fn all(&self) -> impl Iterator<Item = &'static Parameter> {
         self.parameters.iter().chain(self.is_pretty.then_some(&PRETTY))
     }

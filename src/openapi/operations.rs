@@ -4,7 +4,7 @@
 //! ids, parameters, bodies and answers.
 
 use super::names::{camel, group_path, group_version_id, tag};
-use super::operation::{Body, Operation, PathItem};
+use super::operation::{Body, PathItem, PathOperation};
 use super::parameters::{DELETE, DELETE_COLLECTION, LIST, LOG, PATCH, READ, WRITE};
 use super::routes::{connections, is_connection, item, watches};
 use super::{ServedResource, ServedSubresource};
@@ -31,14 +31,14 @@ pub(super) fn paths(group: &str, version: &str, served: &[ServedResource]) -> Ve
 }
 
 fn discovery(group: &str, version: &str) -> PathItem {
-    let operation = Operation {
+    let operation = PathOperation {
         method: "get",
         id: format!("get{}APIResources", group_version_id(group, version)),
         tag: tag(group, version),
         description: "get available resources".into(),
         answer: API_RESOURCE_LIST.into(),
         codes: &["200"],
-        ..Operation::default()
+        ..PathOperation::default()
     };
     PathItem { path: group_path(group, version) + "/", placeholders: Vec::new(), operations: vec![operation] }
 }
@@ -72,7 +72,7 @@ impl<'a> OperationRoutes<'a> {
                 self.resource.plural
             );
             let id = format!("list{}{}ForAllNamespaces", self.id, self.resource.kind);
-            let operations = vec![Operation { id, ..self.list() }];
+            let operations = vec![PathOperation { id, ..self.list() }];
             paths.push(PathItem { path, placeholders: Vec::new(), operations });
         }
         paths.push(item(self.resource, self.collection.clone(), false, self.collection_operations()));
@@ -96,7 +96,7 @@ impl<'a> OperationRoutes<'a> {
 
     /// Where the operations of custom resources are published otherwise than those of built-in ones
     /// (`controller/openapi/builder`).
-    fn customize(&self, operation: &mut Operation) {
+    fn customize(&self, operation: &mut PathOperation) {
         let ServedResource { group, version, kind, .. } = self.resource;
         operation.is_custom = true;
         // Whatever the subresource takes.
@@ -114,7 +114,7 @@ impl<'a> OperationRoutes<'a> {
         self.resource.verbs.iter().any(|own| own == verb)
     }
 
-    fn collection_operations(&self) -> Vec<Operation> {
+    fn collection_operations(&self) -> Vec<PathOperation> {
         let kind = &self.resource.kind;
         let mut operations = Vec::new();
         if self.has("list") {
@@ -125,7 +125,7 @@ impl<'a> OperationRoutes<'a> {
             operations.push(self.create("", what, &self.resource.definition));
         }
         if self.has("deletecollection") {
-            operations.push(Operation {
+            operations.push(PathOperation {
                 id: format!("delete{}Collection{}{kind}", self.id, self.scope),
                 action: "deletecollection",
                 parameters: DELETE_COLLECTION,
@@ -137,11 +137,11 @@ impl<'a> OperationRoutes<'a> {
         operations
     }
 
-    fn object_operations(&self) -> Vec<Operation> {
+    fn object_operations(&self) -> Vec<PathOperation> {
         let kind = &self.resource.kind;
         let mut operations = self.read_and_write("", &self.resource.verbs, &self.resource.definition);
         if self.has("delete") {
-            operations.push(Operation {
+            operations.push(PathOperation {
                 id: format!("delete{}{}{kind}", self.id, self.scope),
                 action: "delete",
                 parameters: DELETE,
@@ -154,7 +154,7 @@ impl<'a> OperationRoutes<'a> {
         operations
     }
 
-    fn subresource_operations(&self, subresource: &ServedSubresource) -> Vec<Operation> {
+    fn subresource_operations(&self, subresource: &ServedSubresource) -> Vec<PathOperation> {
         let ServedSubresource { name, definition, verbs, .. } = subresource;
         let mut operations = self.read_and_write(name, verbs, definition);
         if verbs.iter().any(|verb| verb == "create") {
@@ -172,7 +172,7 @@ impl<'a> OperationRoutes<'a> {
     }
 
     /// Get, update and patch of an object or a subresource of it.
-    fn read_and_write(&self, subresource: &str, verbs: &[String], definition: &str) -> Vec<Operation> {
+    fn read_and_write(&self, subresource: &str, verbs: &[String], definition: &str) -> Vec<PathOperation> {
         let id = |verb: &str| {
             format!("{verb}{}{}{}{}", self.id, self.scope, self.resource.kind, camel(subresource, true))
         };
@@ -181,8 +181,10 @@ impl<'a> OperationRoutes<'a> {
         let mut operations = Vec::new();
         for verb in verbs {
             let operation = match verb.as_str() {
-                "get" => Operation { id: id("read"), action: "get", ..self.operation("get", what("read")) },
-                "update" => Operation {
+                "get" => {
+                    PathOperation { id: id("read"), action: "get", ..self.operation("get", what("read")) }
+                }
+                "update" => PathOperation {
                     id: id("replace"),
                     action: "put",
                     parameters: WRITE,
@@ -190,7 +192,7 @@ impl<'a> OperationRoutes<'a> {
                     codes: &["200", "201"],
                     ..self.operation("put", what("replace"))
                 },
-                "patch" => Operation {
+                "patch" => PathOperation {
                     id: id("patch"),
                     action: "patch",
                     parameters: PATCH,
@@ -200,14 +202,14 @@ impl<'a> OperationRoutes<'a> {
                 },
                 _ => continue,
             };
-            operations.push(Operation { answer: definition.to_owned(), ..operation });
+            operations.push(PathOperation { answer: definition.to_owned(), ..operation });
         }
         operations
     }
 
-    fn create(&self, subresource: &str, description: String, definition: &str) -> Operation {
+    fn create(&self, subresource: &str, description: String, definition: &str) -> PathOperation {
         let kind = &self.resource.kind;
-        Operation {
+        PathOperation {
             id: format!("create{}{}{kind}{}", self.id, self.scope, camel(subresource, true)),
             action: "post",
             parameters: WRITE,
@@ -218,9 +220,9 @@ impl<'a> OperationRoutes<'a> {
         }
     }
 
-    fn list(&self) -> Operation {
+    fn list(&self) -> PathOperation {
         let kind = &self.resource.kind;
-        Operation {
+        PathOperation {
             id: format!("list{}{}{kind}", self.id, self.scope),
             action: "list",
             parameters: LIST,
@@ -229,16 +231,16 @@ impl<'a> OperationRoutes<'a> {
         }
     }
 
-    fn operation(&self, method: &'static str, description: String) -> Operation {
+    fn operation(&self, method: &'static str, description: String) -> PathOperation {
         let ServedResource { group, version, kind, .. } = self.resource;
-        Operation {
+        PathOperation {
             method,
             tag: tag(group, version),
             description,
             kind: Some([group.clone(), version.clone(), kind.clone()]),
             codes: &["200"],
             is_pretty: true,
-            ..Operation::default()
+            ..PathOperation::default()
         }
     }
 }

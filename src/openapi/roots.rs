@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::ServedResource;
 use super::names::{camel, group_path, trimmed};
-use super::operation::{Operation, PathItem};
+use super::operation::{PathItem, PathOperation};
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 
@@ -60,14 +60,14 @@ fn group(name: &str) -> Root {
 }
 
 fn root(path: &str, id: &str, tag: &str, description: &str, answer: String) -> Root {
-    let operation = Operation {
+    let operation = PathOperation {
         method: "get",
         id: format!("get{id}"),
         tag: tag.into(),
         description: description.into(),
         answer,
         codes: &["200"],
-        ..Operation::default()
+        ..PathOperation::default()
     };
     let item = PathItem { path: format!("/{path}/"), placeholders: vec![], operations: vec![operation] };
     Root { document: path.into(), item }

@@ -2,7 +2,7 @@
 //! (exec, attach, port forwarding, proxies), under upstream's operation ids.
 
 use super::names::{camel, group_path, group_version_id, tag};
-use super::operation::{Operation, PathItem};
+use super::operation::{PathItem, PathOperation};
 use super::parameters::{ATTACH, EXEC, LIST, NODE_PROXY, POD_PROXY, PORT_FORWARD, Parameter, SERVICE_PROXY};
 use super::{ServedResource, ServedSubresource};
 
@@ -52,8 +52,8 @@ pub(super) fn watches(resource: &ServedResource) -> Vec<PathItem> {
     paths
 }
 
-fn watch(resource: &ServedResource, id: String, action: &'static str, description: String) -> Operation {
-    Operation {
+fn watch(resource: &ServedResource, id: String, action: &'static str, description: String) -> PathOperation {
+    PathOperation {
         method: "get",
         id,
         tag: tag(&resource.group, &resource.version),
@@ -64,7 +64,7 @@ fn watch(resource: &ServedResource, id: String, action: &'static str, descriptio
         is_pretty: true,
         answer: WATCH_EVENT.into(),
         codes: &["200"],
-        ..Operation::default()
+        ..PathOperation::default()
     }
 }
 
@@ -92,11 +92,11 @@ fn connect(
     subresource: &ServedSubresource,
     method: &'static str,
     suffix: &str,
-) -> Operation {
+) -> PathOperation {
     let id = group_version_id(&resource.group, &resource.version);
     let scope = if resource.namespaced { "Namespaced" } else { "" };
     let (verb, part) = (camel(method, true), camel(&subresource.name, true));
-    Operation {
+    PathOperation {
         method,
         id: format!("connect{id}{verb}{scope}{}{part}{suffix}", resource.kind),
         tag: tag(&resource.group, &resource.version),
@@ -110,7 +110,7 @@ fn connect(
         kind: Some([&subresource.group, &subresource.version, &subresource.kind].map(Clone::clone)),
         parameters: parameters(&resource.plural, &subresource.name),
         codes: &["200"],
-        ..Operation::default()
+        ..PathOperation::default()
     }
 }
 
@@ -130,7 +130,7 @@ pub(super) fn item(
     resource: &ServedResource,
     path: String,
     named: bool,
-    operations: Vec<Operation>,
+    operations: Vec<PathOperation>,
 ) -> PathItem {
     let name = named.then(|| ("name", format!("name of the {}", resource.kind)));
     let namespace = "object name and auth scope, such as for teams and projects";

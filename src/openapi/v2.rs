@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::ServedResource;
 use super::definitions;
-use super::operation::{Body, Operation, PathItem};
+use super::operation::{Body, PathItem, PathOperation};
 use super::operations::{DELETE_OPTIONS, PATCH_BODY, paths};
 use super::parameters::Parameter;
 use super::roots::roots;
@@ -63,7 +63,7 @@ pub(super) fn sorted(parameters: impl Iterator<Item = Value>) -> Vec<Value> {
     parameters
 }
 
-fn operation(item: &PathItem, operation: &Operation) -> Value {
+fn operation(item: &PathItem, operation: &PathOperation) -> Value {
     let body = operation.body.as_ref().map(body);
     let parameters = sorted(body.into_iter().chain(item.own(operation).into_iter().map(query)));
     let mut value = json!({
@@ -98,7 +98,7 @@ fn body(body: &Body) -> Value {
     value
 }
 
-fn responses(operation: &Operation) -> Value {
+fn responses(operation: &PathOperation) -> Value {
     let schema = match operation.answer.as_str() {
         "" => json!({"type": "string"}),
         definition => reference(definition),

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::ServedResource;
 use super::definitions;
-use super::operation::{Body, Operation, PathItem};
+use super::operation::{Body, PathItem, PathOperation};
 use super::operations::{DELETE_OPTIONS, PATCH_BODY, paths};
 use super::parameters::Parameter;
 use super::v2::{meaning, sorted};
@@ -83,7 +83,7 @@ fn path_item(item: &PathItem) -> Value {
     Value::Object(value)
 }
 
-fn operation(item: &PathItem, operation: &Operation) -> Value {
+fn operation(item: &PathItem, operation: &PathOperation) -> Value {
     let mut value = json!({
         "description": operation.description,
         "operationId": operation.id,
@@ -116,7 +116,7 @@ fn request_body(body: &Body, types: &[&str]) -> Value {
     }
 }
 
-fn responses(operation: &Operation) -> Value {
+fn responses(operation: &PathOperation) -> Value {
     let schema = match operation.answer.as_str() {
         "" => json!({"type": "string"}),
         definition => reference(definition),

@@ -13,7 +13,7 @@ use rcgen::{KeyPair, SigningKey};
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::prelude::{FromDer, ParsedExtension, X509Certificate};
 
-use super::{Authority, Error, USUAL_SIGNATURE};
+use super::{Authority, PkiError, USUAL_SIGNATURE};
 use apimachinery::der::{self, BIT_STRING, INTEGER, OBJECT_IDENTIFIER, OCTET_STRING, SEQUENCE};
 
 /// Clocks differ: a certificate is valid from so long before it was made.
@@ -68,8 +68,8 @@ impl Authority {
         lifetime: Duration,
         now: DateTime<Utc>,
         serial: [u8; 16],
-    ) -> Result<String, Error> {
-        let unreadable = || Error::Request("it is no certificate request".into());
+    ) -> Result<String, PkiError> {
+        let unreadable = || PkiError::Request("it is no certificate request".into());
         let (_, parsed) = X509CertificationRequest::from_der(request).map_err(|_| unreadable())?;
         let own = self.certificate_der()?;
         let (_, authority) = X509Certificate::from_der(&own).map_err(|_| unreadable())?;
@@ -96,7 +96,7 @@ impl Authority {
 
 /// Of one length, as the authority's own: the certificate stands in an object. Authorities with another kind
 /// of key sign in one length anyway.
-fn usual_signature(key: &KeyPair, body: &[u8]) -> Result<Vec<u8>, Error> {
+fn usual_signature(key: &KeyPair, body: &[u8]) -> Result<Vec<u8>, PkiError> {
     loop {
         let signature = key.sign(body)?;
         if key.algorithm() != &rcgen::PKCS_ECDSA_P256_SHA256 || signature.len() == USUAL_SIGNATURE {
@@ -105,7 +105,7 @@ fn usual_signature(key: &KeyPair, body: &[u8]) -> Result<Vec<u8>, Error> {
     }
 }
 
-fn signature_algorithm(key: &KeyPair) -> Result<Vec<u8>, Error> {
+fn signature_algorithm(key: &KeyPair) -> Result<Vec<u8>, PkiError> {
     let algorithm = key.algorithm();
     let known: [(&rcgen::SignatureAlgorithm, &[u64], &[u8]); 4] = [
         (&rcgen::PKCS_ECDSA_P256_SHA256, &[1, 2, 840, 10045, 4, 3, 2], &[]),
@@ -115,7 +115,7 @@ fn signature_algorithm(key: &KeyPair) -> Result<Vec<u8>, Error> {
     ];
     let found = known.into_iter().find(|(candidate, ..)| *candidate == algorithm);
     let (_, identifier, parameters) =
-        found.ok_or_else(|| Error::Request("the authority's key signs no requests".into()))?;
+        found.ok_or_else(|| PkiError::Request("the authority's key signs no requests".into()))?;
     Ok(der::write_sequence(&[&object_identifier(identifier), parameters]))
 }
 

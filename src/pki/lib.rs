@@ -43,7 +43,7 @@ const LEAF_DAYS: i64 = 366;
 
 /// Why there are no certificates.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum PkiError {
     /// The files in the data dir.
     #[error("cannot keep the certificate authority in {0}: {1}")]
     Io(String, io::Error),
@@ -79,31 +79,33 @@ pub struct Identity {
 /// A private key for service account tokens, in PEM (kubeadm's `sa.key`), kept nowhere.
 ///
 /// # Errors
-/// [`Error::Make`].
-pub fn generate_signing_key() -> Result<String, Error> {
+/// [`PkiError::Make`].
+pub fn generate_signing_key() -> Result<String, PkiError> {
     Ok(KeyPair::generate()?.serialize_pem())
 }
 
 /// The one that is kept in `dir` as `sa.key`, beside the authority.
 ///
 /// # Errors
-/// [`Error::Io`], [`Error::Missing`], [`Error::Invalid`].
-pub fn load_signing_key(dir: &Path) -> Result<String, Error> {
+/// [`PkiError::Io`], [`PkiError::Missing`], [`PkiError::Invalid`].
+pub fn load_signing_key(dir: &Path) -> Result<String, PkiError> {
     let key = load(dir, SIGNING_KEY)?;
     match PrivateKeyDer::from_pem_slice(key.as_bytes()) {
         Ok(_) => Ok(key),
-        Err(error) => Err(Error::Invalid(dir.display().to_string(), format!("{SIGNING_KEY}: {error}"))),
+        Err(error) => Err(PkiError::Invalid(dir.display().to_string(), format!("{SIGNING_KEY}: {error}"))),
     }
 }
 
 /// A file of `dir` that must be there.
-fn load(dir: &Path, name: &str) -> Result<String, Error> {
+fn load(dir: &Path, name: &str) -> Result<String, PkiError> {
     let path = dir.join(name);
     let (file, folder) = (path.display().to_string(), dir.display().to_string());
     match fs::read_to_string(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Error::Missing(file, "missing", folder)),
-        Err(error) => Err(Error::Io(file, error)),
-        Ok(text) if text.trim().is_empty() => Err(Error::Missing(file, "empty", folder)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(PkiError::Missing(file, "missing", folder))
+        }
+        Err(error) => Err(PkiError::Io(file, error)),
+        Ok(text) if text.trim().is_empty() => Err(PkiError::Missing(file, "empty", folder)),
         Ok(text) => Ok(text),
     }
 }
@@ -123,9 +125,9 @@ impl AuthorityKeys {
     /// Makes `dir` with them, whole or not at all.
     ///
     /// # Errors
-    /// [`Error::Io`].
-    pub fn write(&self, dir: &Path) -> Result<(), Error> {
-        let failed = |error| Error::Io(dir.display().to_string(), error);
+    /// [`PkiError::Io`].
+    pub fn write(&self, dir: &Path) -> Result<(), PkiError> {
+        let failed = |error| PkiError::Io(dir.display().to_string(), error);
         let unfinished = dir.with_extension("new");
         if unfinished.exists() {
             fs::remove_dir_all(&unfinished).map_err(failed)?;
@@ -155,16 +157,16 @@ impl Authority {
     /// A new one, kept nowhere.
     ///
     /// # Errors
-    /// [`Error::Make`].
-    pub fn generate(now: impl Into<MadeAt>) -> Result<Authority, Error> {
+    /// [`PkiError::Make`].
+    pub fn generate(now: impl Into<MadeAt>) -> Result<Authority, PkiError> {
         Authority::make(now.into())
     }
 
     /// The one that is kept in `dir`, made with the signing key beside it when there is no such folder.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::Missing`], [`Error::Invalid`].
-    pub fn load_or_generate(dir: &Path, now: impl Into<MadeAt>) -> Result<Authority, Error> {
+    /// [`PkiError::Io`], [`PkiError::Missing`], [`PkiError::Invalid`].
+    pub fn load_or_generate(dir: &Path, now: impl Into<MadeAt>) -> Result<Authority, PkiError> {
         let is_new = fs::read_dir(dir).map_or(true, |mut files| files.next().is_none());
         if is_new {
             return Authority::make_in(dir, now.into());
@@ -175,7 +177,7 @@ impl Authority {
 
     /// Makes the folder with all that belongs to it, whole or not at all: half of it would be taken for
     /// something lost.
-    fn make_in(dir: &Path, now: MadeAt) -> Result<Authority, Error> {
+    fn make_in(dir: &Path, now: MadeAt) -> Result<Authority, PkiError> {
         let authority = Authority::make(now)?;
         authority.keys(&generate_signing_key()?).write(dir)?;
         Ok(authority)
@@ -184,13 +186,13 @@ impl Authority {
     /// The authority that has these.
     ///
     /// # Errors
-    /// [`Error::Invalid`], which names `origin`.
-    pub fn of_keys(keys: &AuthorityKeys, origin: &str) -> Result<Authority, Error> {
+    /// [`PkiError::Invalid`], which names `origin`.
+    pub fn of_keys(keys: &AuthorityKeys, origin: &str) -> Result<Authority, PkiError> {
         Authority::of_pem(&keys.certificate_pem, &keys.key_pem, origin)
     }
 
-    fn of_pem(certificate_pem: &str, key_pem: &str, origin: &str) -> Result<Authority, Error> {
-        let invalid = |error: rcgen::Error| Error::Invalid(origin.to_owned(), error.to_string());
+    fn of_pem(certificate_pem: &str, key_pem: &str, origin: &str) -> Result<Authority, PkiError> {
+        let invalid = |error: rcgen::Error| PkiError::Invalid(origin.to_owned(), error.to_string());
         let issuer = KeyPair::from_pem(key_pem)
             .and_then(|key| Issuer::from_ca_cert_pem(certificate_pem, key))
             .map_err(invalid)?;
@@ -212,21 +214,21 @@ impl Authority {
     }
 
     /// The certificate in DER.
-    fn certificate_der(&self) -> Result<CertificateDer<'static>, Error> {
+    fn certificate_der(&self) -> Result<CertificateDer<'static>, PkiError> {
         let der = CertificateDer::from_pem_slice(self.certificate_pem.as_bytes());
-        der.map_err(|error| Error::Request(error.to_string()))
+        der.map_err(|error| PkiError::Request(error.to_string()))
     }
 
     /// A server's certificate for these host names and addresses.
     ///
     /// # Errors
-    /// [`Error::Make`].
+    /// [`PkiError::Make`].
     pub fn server(
         &self,
         names: &[&str],
         addresses: &[IpAddr],
         now: impl Into<MadeAt>,
-    ) -> Result<Identity, Error> {
+    ) -> Result<Identity, PkiError> {
         let mut params = leaf("kube-apiserver", now.into());
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         for name in names {
@@ -239,21 +241,21 @@ impl Authority {
     /// A client's certificate: `user` is its common name, `group` its organization.
     ///
     /// # Errors
-    /// [`Error::Make`].
-    pub fn client(&self, user: &str, group: &str, now: impl Into<MadeAt>) -> Result<Identity, Error> {
+    /// [`PkiError::Make`].
+    pub fn client(&self, user: &str, group: &str, now: impl Into<MadeAt>) -> Result<Identity, PkiError> {
         let mut params = leaf(user, now.into());
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         params.distinguished_name.push(DnType::OrganizationName, group);
         self.sign(params)
     }
 
-    fn sign(&self, params: CertificateParams) -> Result<Identity, Error> {
+    fn sign(&self, params: CertificateParams) -> Result<Identity, PkiError> {
         let key = KeyPair::generate()?;
         let certificate = params.signed_by(&key, &self.issuer)?;
         Ok(Identity { certificate_pem: certificate.pem(), key_pem: key.serialize_pem() })
     }
 
-    fn make(now: MadeAt) -> Result<Authority, Error> {
+    fn make(now: MadeAt) -> Result<Authority, PkiError> {
         let mut params = leaf("kubernetes", now);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages =

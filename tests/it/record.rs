@@ -10,7 +10,7 @@ use kubarium::apis::core::config_map::CONFIG_MAPS;
 use kubarium::apis::core::node::NODES;
 use kubarium::apis::core::pod::PODS;
 use kubarium::cluster::{Access, Components, Listen};
-use kubarium::flow::{Operation, Step, Subject, Trace};
+use kubarium::flow::{Step, Trace, TracedObject, WriteOperation};
 use kubarium::{Clock, Cluster, Config};
 use serde_json::json;
 
@@ -184,7 +184,7 @@ async fn objects_of_one_name_have_stories_of_their_own() {
     let second = client.create(&CONFIG_MAPS, "default", object).await.unwrap();
     let (first, second) = (&first.metadata.uid, &second.metadata.uid);
     let writes = |uid| {
-        let subject = Subject { resource: "configmaps", namespace: "default", name: "a", uid };
+        let subject = TracedObject { resource: "configmaps", namespace: "default", name: "a", uid };
         let trace = cluster.flow().trace_of(&subject);
         let written = trace.steps.iter().filter_map(|step| match &step.step {
             Step::Stored { operation, uid, .. } => Some((*operation, uid.unwrap().to_string())),
@@ -193,11 +193,11 @@ async fn objects_of_one_name_have_stories_of_their_own() {
         (written.collect::<Vec<_>>(), trace)
     };
     let (written, newest) = writes("");
-    assert_eq!(written, [(Operation::Create, second.clone())]);
+    assert_eq!(written, [(WriteOperation::Create, second.clone())]);
     let text = newest.render();
     assert!(text.contains(&format!("another object of that name: --uid {first}")), "{text}");
     let (written, _) = writes(&first[..13]);
-    assert_eq!(written, [(Operation::Create, first.clone()), (Operation::Delete, first.clone())]);
+    assert_eq!(written, [(WriteOperation::Create, first.clone()), (WriteOperation::Delete, first.clone())]);
     cluster.stop().await;
 }
 
@@ -248,7 +248,7 @@ async fn a_pod_that_a_node_wakes_names_the_nodes_change_as_cause() {
     client.create(&PODS, "default", pod).await.unwrap();
     // The scheduler has said so, and knows that it has: else that would be what wakes it.
     until(&cluster, "pods", "picky", |step| {
-        matches!(step, Step::Stored { operation: Operation::Update, .. })
+        matches!(step, Step::Stored { operation: WriteOperation::Update, .. })
     })
     .await;
     let label = json!({"metadata": {"labels": {"disk": "ssd"}}});
@@ -279,7 +279,7 @@ async fn the_second_try_of_a_job_is_part_of_its_story() {
     let trace = of(&cluster, "jobs.batch", "fails");
     let is_made = |step: &Step| {
         let Step::Stored { resource, operation, .. } = step else { return false };
-        &**resource == "pods" && *operation == Operation::Create
+        &**resource == "pods" && *operation == WriteOperation::Create
     };
     assert_eq!(trace.steps.iter().filter(|step| is_made(&step.step)).count(), 2, "{}", trace.render());
     let story = trace.story();

@@ -46,7 +46,7 @@ golang::text_error! {
 
 /// How a body is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum BodyFormat {
     /// `application/json`.
     Json,
     /// `application/yaml`.
@@ -55,20 +55,20 @@ pub enum Format {
     Protobuf,
 }
 
-impl Format {
+impl BodyFormat {
     /// Of the body that comes with these headers (`negotiation.NegotiateInputSerializer`): JSON where nobody
     /// says it, and nothing of what is not known.
-    pub fn of(headers: &HeaderMap) -> Option<Format> {
+    pub fn of(headers: &HeaderMap) -> Option<BodyFormat> {
         let value = headers.get(CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
         if value.is_empty() {
-            return Some(Format::Json);
+            return Some(BodyFormat::Json);
         }
         let value = String::from_utf8_lossy(value);
         let name = content_type::media_type(&value)?;
         match name {
-            _ if name.eq_ignore_ascii_case("application/json") => Some(Format::Json),
-            _ if name.eq_ignore_ascii_case("application/yaml") => Some(Format::Yaml),
-            _ if name.eq_ignore_ascii_case(protobuf::MEDIA_TYPE) => Some(Format::Protobuf),
+            _ if name.eq_ignore_ascii_case("application/json") => Some(BodyFormat::Json),
+            _ if name.eq_ignore_ascii_case("application/yaml") => Some(BodyFormat::Yaml),
+            _ if name.eq_ignore_ascii_case(protobuf::MEDIA_TYPE) => Some(BodyFormat::Protobuf),
             _ => None,
         }
     }
@@ -115,15 +115,15 @@ pub struct ForeignType {
 }
 
 /// Decodes a body.
-pub fn decode(target: &DecodeTarget, body: &[u8], format: Format) -> Result<Decoded, DecodeError> {
+pub fn decode(target: &DecodeTarget, body: &[u8], format: BodyFormat) -> Result<Decoded, DecodeError> {
     match format {
-        Format::Json => decode_json(target, body),
-        Format::Yaml if first_byte(body) == Some(b'{') => {
+        BodyFormat::Json => decode_json(target, body),
+        BodyFormat::Yaml if first_byte(body) == Some(b'{') => {
             let mut decoded = decode_json(target, body)?;
             lose_points(&mut decoded.value);
             Ok(decoded)
         }
-        Format::Yaml => {
+        BodyFormat::Yaml => {
             let document =
                 yaml::to_json(body).map_err(|error| refusal::unrecognized(target, &error, body))?;
             let mut context = DecodeContext::new(target.typed);
@@ -132,7 +132,7 @@ pub fn decode(target: &DecodeTarget, body: &[u8], format: Format) -> Result<Deco
             let value = value.map_err(|error| refusal::unrecognized(target, &error.to_string(), body))?;
             finish(target, context, value, body)
         }
-        Format::Protobuf => decode_protobuf(target, body),
+        BodyFormat::Protobuf => decode_protobuf(target, body),
     }
 }
 

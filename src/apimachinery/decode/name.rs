@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{Format, first_byte};
+use super::{BodyFormat, first_byte};
 use crate::{protobuf, yaml};
 
 #[derive(Default, Deserialize)]
@@ -19,15 +19,17 @@ struct NameMetadata {
 
 /// `metadata.name` of a body; nothing where there is none, as with `generateName`, or where the body cannot
 /// be read. Nothing else of it is looked at.
-pub fn name_in(body: &[u8], format: Format) -> Option<String> {
+pub fn name_in(body: &[u8], format: BodyFormat) -> Option<String> {
     let name = match format {
-        Format::Protobuf => protobuf::name_in(body)?,
+        BodyFormat::Protobuf => protobuf::name_in(body)?,
         // What may have aliases is read for those who are known, not for strangers.
-        Format::Yaml if body.contains(&b'*') && first_byte(body) != Some(b'{') => return None,
-        Format::Yaml if first_byte(body) != Some(b'{') => {
+        BodyFormat::Yaml if body.contains(&b'*') && first_byte(body) != Some(b'{') => return None,
+        BodyFormat::Yaml if first_byte(body) != Some(b'{') => {
             NamedInMetadata::deserialize(yaml::to_json(body).ok()?.value).ok()?.metadata.name
         }
-        Format::Json | Format::Yaml => serde_json::from_slice::<NamedInMetadata>(body).ok()?.metadata.name,
+        BodyFormat::Json | BodyFormat::Yaml => {
+            serde_json::from_slice::<NamedInMetadata>(body).ok()?.metadata.name
+        }
     };
     Some(name).filter(|name| !name.is_empty())
 }
@@ -51,10 +53,10 @@ mod tests {
             out
         };
         for (body, format) in [
-            (json.as_bytes(), Format::Json),
-            (json.as_bytes(), Format::Yaml),
-            (yaml.as_bytes(), Format::Yaml),
-            (&message, Format::Protobuf),
+            (json.as_bytes(), BodyFormat::Json),
+            (json.as_bytes(), BodyFormat::Yaml),
+            (yaml.as_bytes(), BodyFormat::Yaml),
+            (&message, BodyFormat::Protobuf),
         ] {
             assert_eq!(name_in(body, format).as_deref(), Some("web"), "{format:?}");
         }
@@ -64,7 +66,7 @@ mod tests {
     fn what_has_no_name_or_is_broken_has_none() {
         for body in ["", "{", "[]", "{\"metadata\":{\"generateName\":\"a-\"}}", "{\"metadata\":{\"name\":1}}"]
         {
-            for format in [Format::Json, Format::Yaml, Format::Protobuf] {
+            for format in [BodyFormat::Json, BodyFormat::Yaml, BodyFormat::Protobuf] {
                 assert_eq!(name_in(body.as_bytes(), format), None, "{body}");
             }
         }
@@ -78,14 +80,14 @@ mod tests {
         let levels: Vec<char> = ('a'..='i').collect();
         let bomb: String = levels.windows(2).map(|pair| level(pair[1], pair[0])).collect();
         let body = format!("metadata: {{name: web}}\na: &a [x, x, x, x, x, x, x, x, x]\n{bomb}");
-        assert_eq!(name_in(body.as_bytes(), Format::Yaml), None);
+        assert_eq!(name_in(body.as_bytes(), BodyFormat::Yaml), None);
     }
 
     /// As texts of JSON such keys would double with each level.
     #[test]
     fn keys_that_are_mappings_are_refused() {
         let body = format!("metadata: {{name: web}}\nx: {}a: b{}\n", "{".repeat(30), "}: c".repeat(30));
-        assert!(name_in(body.as_bytes(), Format::Yaml).is_none_or(|name| name == "web"));
+        assert!(name_in(body.as_bytes(), BodyFormat::Yaml).is_none_or(|name| name == "web"));
         let refused = yaml::from_str::<serde_json::Value>("{{a: b}: c} # *");
         assert!(refused.unwrap_err().to_string().contains("invalid map key"));
     }

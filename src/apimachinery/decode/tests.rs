@@ -17,7 +17,7 @@ fn definition(kind: &str) -> (&'static str, &'static str, Arc<Schema>) {
     (group, version, Schemas::builtin().get(name).expect(name))
 }
 
-fn decode_as(kind: &str, body: &str, format: Format) -> Result<Decoded, String> {
+fn decode_as(kind: &str, body: &str, format: BodyFormat) -> Result<Decoded, String> {
     let (group, version, schema) = definition(kind);
     let is_registered = |_: &str, version: &str, kind: &str| version == "v1" && kind != "Nothing";
     let target =
@@ -26,31 +26,31 @@ fn decode_as(kind: &str, body: &str, format: Format) -> Result<Decoded, String> 
 }
 
 fn json_as(kind: &str, body: Value) -> Decoded {
-    decode_as(kind, &body.to_string(), Format::Json).unwrap_or_else(|error| panic!("{body}: {error}"))
+    decode_as(kind, &body.to_string(), BodyFormat::Json).unwrap_or_else(|error| panic!("{body}: {error}"))
 }
 
 fn refused(kind: &str, body: &str) -> String {
-    decode_as(kind, body, Format::Json).expect_err(body)
+    decode_as(kind, body, BodyFormat::Json).expect_err(body)
 }
 
 #[test]
 fn the_form_of_a_body_is_what_its_content_type_says_in_any_letters() {
     for (content_type, format) in [
-        ("", Some(Format::Json)),
-        ("application/json", Some(Format::Json)),
-        ("Application/JSON; charset=utf-8", Some(Format::Json)),
-        ("application/YAML ;x=y", Some(Format::Yaml)),
+        ("", Some(BodyFormat::Json)),
+        ("application/json", Some(BodyFormat::Json)),
+        ("Application/JSON; charset=utf-8", Some(BodyFormat::Json)),
+        ("application/YAML ;x=y", Some(BodyFormat::Yaml)),
         ("application/yaml ;x", None),
-        ("application/vnd.kubernetes.Protobuf", Some(Format::Protobuf)),
+        ("application/vnd.kubernetes.Protobuf", Some(BodyFormat::Protobuf)),
         (";charset=utf-8", None),
         ("text/plain", None),
     ] {
         let headers = [(CONTENT_TYPE, content_type.parse().unwrap())].into_iter().collect();
-        assert_eq!(Format::of(&headers), format, "{content_type}");
+        assert_eq!(BodyFormat::of(&headers), format, "{content_type}");
     }
-    assert_eq!(Format::of(&HeaderMap::new()), Some(Format::Json));
+    assert_eq!(BodyFormat::of(&HeaderMap::new()), Some(BodyFormat::Json));
     let odd = http::HeaderValue::from_bytes(b"application/json\xff").unwrap();
-    assert_eq!(Format::of(&[(CONTENT_TYPE, odd)].into_iter().collect()), None);
+    assert_eq!(BodyFormat::of(&[(CONTENT_TYPE, odd)].into_iter().collect()), None);
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn unknown_and_duplicate_fields_are_named_with_their_path_and_dropped() {
         "spec":{"unknownDupe":1,"unknownDupe":2,"paused":true,"paused":false,"replicas":1,
           "template":{"spec":{"containers":[{"name":"c","imagePullPolicy":"Always","imagePullPolicy":"Never",
             "unknownNested":"val","ports":[{"containerPort":80,"Protocol":"TCP"}]}]}}}}"#;
-    let decoded = decode_as("Deployment", body, Format::Json).expect("decodes");
+    let decoded = decode_as("Deployment", body, BodyFormat::Json).expect("decodes");
     assert_eq!(
         decoded.strict_errors,
         [
@@ -321,7 +321,7 @@ spec:
 ---
 kind: Other
 ";
-    let decoded = decode_as("Pod", yaml, Format::Yaml).expect("decodes");
+    let decoded = decode_as("Pod", yaml, BodyFormat::Yaml).expect("decodes");
     assert_eq!(
         decoded.value["spec"],
         json!({
@@ -330,7 +330,7 @@ kind: Other
         })
     );
     let anchors = "kind: Pod\nmetadata:\n  labels: &l {a: b}\n  annotations:\n    <<: *l\n    c: d\n";
-    let decoded = decode_as("Pod", anchors, Format::Yaml).expect("decodes");
+    let decoded = decode_as("Pod", anchors, BodyFormat::Yaml).expect("decodes");
     assert_eq!(decoded.value["metadata"], json!({"labels": {"a": "b"}, "annotations": {"a": "b", "c": "d"}}));
 }
 
@@ -343,13 +343,13 @@ fn aliases_stand_for_no_more_than_is_allowed() {
     let words =
         "the object provided is unrecognized (must be of type Pod): yaml: document contains excessive";
     for refused in [bomb(1_000_000, 10_000), bomb(100_000, 100_000), lists] {
-        let refusal = decode_as("Pod", &refused, Format::Yaml).expect_err("too much");
+        let refusal = decode_as("Pod", &refused, BodyFormat::Yaml).expect_err("too much");
         assert!(refusal.starts_with(words), "{refusal}");
     }
     // Three megabytes of aliases may be added, and a body without any may be as long as it likes.
-    assert!(decode_as("Pod", &bomb(100_000, 30), Format::Yaml).is_ok());
+    assert!(decode_as("Pod", &bomb(100_000, 30), BodyFormat::Yaml).is_ok());
     let items = format!("kind: Pod\nx: [{}]\n", "a,".repeat(200_000));
-    assert!(decode_as("Pod", &items, Format::Yaml).is_ok());
+    assert!(decode_as("Pod", &items, BodyFormat::Yaml).is_ok());
 }
 
 #[test]
@@ -365,13 +365,13 @@ fn yaml_that_is_none_is_refused_and_duplicates_are_told_with_their_lines() {
             "yaml: line 3: did not find expected key (6b696e643a20506f640a6d65746164617461 ...)",
         ),
     ] {
-        let refusal = decode_as("Pod", body, Format::Yaml).expect_err(body);
+        let refusal = decode_as("Pod", body, BodyFormat::Yaml).expect_err(body);
         assert!(refusal.starts_with(unrecognized), "{refusal}");
         let told = refusal.trim_start_matches(unrecognized).split(" (").next();
         assert_eq!(told, error.split(" (").next(), "{body}");
     }
     let twice = "kind: Pod\nspec:\n  hostNetwork: true\n  hostNetwork: false\n  nope: 1\nmetadata:\n  name: a\n  name: b\n";
-    let decoded = decode_as("Pod", twice, Format::Yaml).expect("decodes");
+    let decoded = decode_as("Pod", twice, BodyFormat::Yaml).expect("decodes");
     assert_eq!(
         decoded.strict_errors,
         [
@@ -394,7 +394,7 @@ fn a_custom_resource_is_taken_as_it_is_but_for_its_metadata() {
         is_registered: &|_, _, _| false,
     };
     let body = r#"{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","foo":1},"spec":{"a":{},"a":[]}}"#;
-    let decoded = decode(&target, body.as_bytes(), Format::Json).expect("decodes");
+    let decoded = decode(&target, body.as_bytes(), BodyFormat::Json).expect("decodes");
     assert_eq!(
         decoded.value,
         json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"a": []}})

@@ -3,13 +3,13 @@
 
 use serde_json::Value;
 
-use super::atom::Type;
+use super::atom::SchemaType;
 use super::compare::compare;
 use super::field_set::field_set;
-use super::managed::{Managed, ManagerEntry, Operation};
+use super::managed::{Managed, ManagedFieldsOperation, ManagerEntry};
 use super::manager::{BEFORE_FIRST_APPLY, FieldManager, put_managed_fields, strip, take_managed_fields};
 use super::set::Set;
-use super::updater::Refusal;
+use super::updater::ApplyRefusal;
 use super::validate::{validate, validate_live};
 use crate::status::Status;
 
@@ -45,7 +45,7 @@ pub fn apply(
         .map_err(|error| unclassified(format!("failed to decode managed fields: {error}")))?;
     let name = name_of(fields, &live);
     let typed = match fields.updater.kind {
-        kind @ Type::Custom(_) => validate_live(kind, &live),
+        kind @ SchemaType::Custom(_) => validate_live(kind, &live),
         _ => Ok(()),
     };
     let managed = match (managed.0.is_empty(), &typed) {
@@ -95,8 +95,8 @@ fn with_last_applied(
     let first = once(fields, live, config, managed.clone(), force);
     let conflicts = match first {
         Ok(done) => return Ok(done),
-        Err(Refusal::Other(text)) => return Err(unclassified(text)),
-        Err(Refusal::Conflicts(conflicts)) => conflicts,
+        Err(ApplyRefusal::Other(text)) => return Err(unclassified(text)),
+        Err(ApplyRefusal::Conflicts(conflicts)) => conflicts,
     };
     let allowed = (fields.manager == KUBECTL).then(|| allowed_conflicts(fields, live)).flatten();
     let Some(allowed) = allowed else { return Err(conflicts.to_status()) };
@@ -104,8 +104,8 @@ fn with_last_applied(
         return Err(conflicts.without(&allowed).to_status());
     }
     once(fields, live, config, managed, true).map_err(|refusal| match refusal {
-        Refusal::Conflicts(conflicts) => conflicts.to_status(),
-        Refusal::Other(text) => unclassified(text),
+        ApplyRefusal::Conflicts(conflicts) => conflicts.to_status(),
+        ApplyRefusal::Other(text) => unclassified(text),
     })
 }
 
@@ -115,8 +115,8 @@ fn once(
     config: &Value,
     mut managed: Managed,
     force: bool,
-) -> Result<(Option<Value>, Managed), Refusal> {
-    let id = fields.id(fields.manager, Operation::Apply);
+) -> Result<(Option<Value>, Managed), ApplyRefusal> {
+    let id = fields.id(fields.manager, ManagedFieldsOperation::Apply);
     let applied = fields.updater.apply(live, config, &mut managed, &id, force)?;
     strip(&mut managed, &id);
     if applied.is_some()

@@ -10,7 +10,7 @@ const RAW_EXTENSION: &str = "io.k8s.apimachinery.pkg.runtime.RawExtension";
 
 /// What is known of a value.
 #[derive(Clone, Copy, Debug)]
-pub enum Type<'s> {
+pub enum SchemaType<'s> {
     /// It has a schema.
     Known(&'s Schema),
     /// It is a whole custom resource: by its own schema, but for type and metadata.
@@ -25,8 +25,8 @@ pub enum Type<'s> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Atom<'s> {
     pub(super) scalar: Option<Scalar>,
-    pub(super) list: Option<List<'s>>,
-    pub(super) map: Option<Map<'s>>,
+    pub(super) list: Option<ListAtom<'s>>,
+    pub(super) map: Option<MapAtom<'s>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +38,8 @@ pub(super) enum Scalar {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct List<'s> {
-    pub(super) element: Type<'s>,
+pub(super) struct ListAtom<'s> {
+    pub(super) element: SchemaType<'s>,
     pub(super) is_atomic: bool,
     /// The fields that tell elements apart; none in a set.
     pub(super) keys: &'s [Box<str>],
@@ -47,10 +47,10 @@ pub(super) struct List<'s> {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Map<'s> {
+pub(super) struct MapAtom<'s> {
     fields: Option<&'s Fields>,
     /// What is not a named field; None where there must be no others.
-    element: Option<Type<'s>>,
+    element: Option<SchemaType<'s>>,
     pub(super) is_atomic: bool,
     is_resource: bool,
 }
@@ -58,26 +58,28 @@ pub(super) struct Map<'s> {
 /// Which of its forms a value takes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Form<'s> {
-    Map(Map<'s>),
+    Map(MapAtom<'s>),
     Scalar(Scalar),
-    List(List<'s>),
+    List(ListAtom<'s>),
 }
 
-impl<'s> Type<'s> {
+impl<'s> SchemaType<'s> {
     pub(super) fn atom(self) -> Atom<'s> {
         match self {
-            Type::Known(schema) if schema.resolve().embedded_resource => Type::Custom(schema).atom(),
-            Type::Known(schema) => known(schema),
-            Type::Custom(schema) => {
+            SchemaType::Known(schema) if schema.resolve().embedded_resource => {
+                SchemaType::Custom(schema).atom()
+            }
+            SchemaType::Known(schema) => known(schema),
+            SchemaType::Custom(schema) => {
                 let (fields, is_open) = match &schema.resolve().shape {
                     Shape::Object(fields) => (Some(fields), is_open(schema, fields)),
                     _ => (None, true),
                 };
-                let element = is_open.then_some(Type::Deduced);
-                Atom::map(Map { fields, element, is_atomic: false, is_resource: true })
+                let element = is_open.then_some(SchemaType::Deduced);
+                Atom::map(MapAtom { fields, element, is_atomic: false, is_resource: true })
             }
-            Type::Deduced => Atom::untyped(Type::Deduced, false),
-            Type::Atomic => Atom::untyped(Type::Atomic, true),
+            SchemaType::Deduced => Atom::untyped(SchemaType::Deduced, false),
+            SchemaType::Atomic => Atom::untyped(SchemaType::Atomic, true),
         }
     }
 }
@@ -85,18 +87,18 @@ impl<'s> Type<'s> {
 fn known(schema: &Schema) -> Atom<'_> {
     let resolved = schema.resolve();
     let is_atomic = schema.map_type() == Some(MapType::Atomic);
-    let plain = |fields, element| Map { fields, element, is_atomic, is_resource: false };
+    let plain = |fields, element| MapAtom { fields, element, is_atomic, is_resource: false };
     match &resolved.shape {
-        Shape::Free if resolved.facts().name.as_deref() == Some(RAW_EXTENSION) => Type::Atomic.atom(),
-        Shape::Free | Shape::Reference(_) => Type::Deduced.atom(),
+        Shape::Free if resolved.facts().name.as_deref() == Some(RAW_EXTENSION) => SchemaType::Atomic.atom(),
+        Shape::Free | Shape::Reference(_) => SchemaType::Deduced.atom(),
         Shape::Object(fields) => {
-            let element = is_open(resolved, fields).then_some(Type::Deduced);
+            let element = is_open(resolved, fields).then_some(SchemaType::Deduced);
             Atom::map(plain(Some(fields), element))
         }
-        Shape::Map(values) => Atom::map(plain(None, Some(Type::Known(values)))),
+        Shape::Map(values) => Atom::map(plain(None, Some(SchemaType::Known(values)))),
         Shape::List(items) => Atom { scalar: None, list: Some(list(schema, items)), map: None },
         // Of a custom kind: it has no type, so it may be anything.
-        Shape::IntOrString if schema.facts().format.is_none() => Type::Deduced.atom(),
+        Shape::IntOrString if schema.facts().format.is_none() => SchemaType::Deduced.atom(),
         Shape::String if schema.facts().format.is_none() => Atom::scalar(Scalar::Text),
         Shape::Bytes => Atom::scalar(Scalar::Text),
         Shape::Boolean => Atom::scalar(Scalar::Boolean),
@@ -111,7 +113,7 @@ fn is_open(schema: &Schema, fields: &Fields) -> bool {
 }
 
 /// By the list type; a list without one by its patch strategy; any other is replaced whole.
-fn list<'s>(schema: &'s Schema, items: &'s Schema) -> List<'s> {
+fn list<'s>(schema: &'s Schema, items: &'s Schema) -> ListAtom<'s> {
     let own = [schema, schema.resolve()];
     let keys = own.iter().map(|schema| &schema.facts().list_map_keys[..]).find(|keys| !keys.is_empty());
     let merge_key = schema.facts().patch_merge_key.as_slice();
@@ -121,11 +123,11 @@ fn list<'s>(schema: &'s Schema, items: &'s Schema) -> List<'s> {
         Some(ListType::Map) => (false, keys.unwrap_or_default()),
         None => (!schema.has_patch_strategy("merge"), merge_key),
     };
-    List { element: Type::Known(items), is_atomic, keys, key_source: Some(items) }
+    ListAtom { element: SchemaType::Known(items), is_atomic, keys, key_source: Some(items) }
 }
 
 impl<'s> Atom<'s> {
-    fn map(map: Map<'s>) -> Self {
+    fn map(map: MapAtom<'s>) -> Self {
         Atom { scalar: None, list: None, map: Some(map) }
     }
 
@@ -133,11 +135,16 @@ impl<'s> Atom<'s> {
         Atom { scalar: Some(scalar), list: None, map: None }
     }
 
-    fn untyped(element: Type<'s>, is_atomic: bool) -> Self {
+    fn untyped(element: SchemaType<'s>, is_atomic: bool) -> Self {
         Atom {
             scalar: Some(Scalar::Untyped),
-            list: Some(List { element: Type::Atomic, is_atomic: true, keys: &[], key_source: None }),
-            map: Some(Map { fields: None, element: Some(element), is_atomic, is_resource: false }),
+            list: Some(ListAtom {
+                element: SchemaType::Atomic,
+                is_atomic: true,
+                keys: &[],
+                key_source: None,
+            }),
+            map: Some(MapAtom { fields: None, element: Some(element), is_atomic, is_resource: false }),
         }
     }
 
@@ -170,7 +177,7 @@ fn class(value: &Value) -> u8 {
     }
 }
 
-impl<'s> Map<'s> {
+impl<'s> MapAtom<'s> {
     /// Whether `name` is a named field, as opposed to a key.
     pub(super) fn declares(&self, name: &str) -> bool {
         self.is_resource && matches!(name, "apiVersion" | "kind" | "metadata")
@@ -178,25 +185,25 @@ impl<'s> Map<'s> {
     }
 
     /// What a field or key holds; None where there must be none of that name.
-    pub(super) fn child(&self, name: &str) -> Option<Type<'s>> {
+    pub(super) fn child(&self, name: &str) -> Option<SchemaType<'s>> {
         if self.is_resource {
             match name {
-                "apiVersion" | "kind" => return Some(Type::Known(&Schema::TEXT)),
-                "metadata" => return Some(Type::Known(Schemas::reference(OBJECT_META))),
+                "apiVersion" | "kind" => return Some(SchemaType::Known(&Schema::TEXT)),
+                "metadata" => return Some(SchemaType::Known(Schemas::reference(OBJECT_META))),
                 _ => {}
             }
         }
-        let field = self.fields.and_then(|fields| fields.get(name)).map(Type::Known);
+        let field = self.fields.and_then(|fields| fields.get(name)).map(SchemaType::Known);
         field.or(self.element)
     }
 
     /// Nothing is known of its values.
     pub(super) fn is_deduced(&self) -> bool {
-        !self.is_resource && self.fields.is_none() && matches!(self.element, Some(Type::Deduced))
+        !self.is_resource && self.fields.is_none() && matches!(self.element, Some(SchemaType::Deduced))
     }
 }
 
-impl List<'_> {
+impl ListAtom<'_> {
     /// What a key field is that an element leaves out: its default, or what Go has where nothing was set.
     pub(super) fn key_default(&self, name: &str) -> Option<Value> {
         let field = self.key_source?.property(name)?;

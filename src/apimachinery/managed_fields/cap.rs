@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::managed::{Managed, ManagerEntry, ManagerId, Operation};
+use super::managed::{Managed, ManagedFieldsOperation, ManagerEntry, ManagerId};
 
 /// So many updaters are kept apart.
 const MAX_UPDATE_MANAGERS: usize = 10;
@@ -12,7 +12,7 @@ const OLD_UPDATES_MANAGER: &str = "ancient-changes";
 /// Merges the oldest updaters of each version into one until there are few enough. The first of a version is
 /// left alone as long as there is no second.
 pub(super) fn cap_update_managers(mut managed: Managed) -> Managed {
-    let is_update = |entry: &&ManagerEntry| entry.id.operation == Operation::Update;
+    let is_update = |entry: &&ManagerEntry| entry.id.operation == ManagedFieldsOperation::Update;
     if managed.0.iter().filter(is_update).count() <= MAX_UPDATE_MANAGERS {
         return managed;
     }
@@ -28,7 +28,7 @@ pub(super) fn cap_update_managers(mut managed: Managed) -> Managed {
         }
         let bucket = ManagerId {
             manager: OLD_UPDATES_MANAGER.into(),
-            operation: Operation::Update,
+            operation: ManagedFieldsOperation::Update,
             api_version: id.api_version.clone(),
             subresource: String::new(),
         };

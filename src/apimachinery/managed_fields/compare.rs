@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use serde_json::Value;
 
-use super::atom::{Form, List, Map, Type};
+use super::atom::{Form, ListAtom, MapAtom, SchemaType};
 use super::element::identified;
 use super::path::{PathElement, equal};
 use super::set::{Set, SetNode};
@@ -68,7 +68,7 @@ impl Comparison {
 }
 
 /// What happened from `old` to `new`. `metadata.managedFields` is not looked at.
-pub fn compare(kind: Type, old: &Value, new: &Value) -> Comparison {
+pub fn compare(kind: SchemaType, old: &Value, new: &Value) -> Comparison {
     CompareWalker { depth: 0, in_metadata: false }.visit(kind, Some(old), Some(new)).inner
 }
 
@@ -105,7 +105,7 @@ struct CompareWalker {
 }
 
 impl CompareWalker {
-    fn visit(self, kind: Type, old: Option<&Value>, new: Option<&Value>) -> Below {
+    fn visit(self, kind: SchemaType, old: Option<&Value>, new: Option<&Value>) -> Below {
         if let (Some(old), Some(new)) = (old, new)
             && is_scalar(old)
             && is_scalar(new)
@@ -173,7 +173,7 @@ impl CompareWalker {
 
     fn visit_map(
         self,
-        map: Map,
+        map: MapAtom,
         old: Option<&serde_json::Map<String, Value>>,
         new: Option<&serde_json::Map<String, Value>>,
     ) -> Comparison {
@@ -206,7 +206,7 @@ impl CompareWalker {
         }
     }
 
-    fn visit_list(self, list: List, old: &[Value], new: &[Value]) -> Comparison {
+    fn visit_list(self, list: ListAtom, old: &[Value], new: &[Value]) -> Comparison {
         if old == new {
             return Comparison::default();
         }
@@ -232,7 +232,7 @@ impl CompareWalker {
     }
 
     /// Elements of the same key: one on each side is compared; several count as one that has no inside.
-    fn visit_items(self, kind: Type, old: &[&Value], new: &[&Value]) -> Below {
+    fn visit_items(self, kind: SchemaType, old: &[&Value], new: &[&Value]) -> Below {
         let walker = CompareWalker { depth: self.depth + 1, in_metadata: false };
         match (old, new) {
             ([] | [_], [] | [_]) => walker.visit(kind, old.first().copied(), new.first().copied()),
@@ -266,17 +266,17 @@ impl Below {
     }
 }
 
-type Group<'v> = (PathElement, Vec<&'v Value>);
+type ValuesAtElement<'v> = (PathElement, Vec<&'v Value>);
 
-fn items_of<'g, 'v>(group: &'g Option<Group<'v>>) -> &'g [&'v Value] {
+fn items_of<'g, 'v>(group: &'g Option<ValuesAtElement<'v>>) -> &'g [&'v Value] {
     group.as_ref().map_or(&[], |(_, items)| items)
 }
 
 /// Elements by what tells them apart, sorted by it.
-fn grouped<'v>(list: &List, items: &'v [Value]) -> Vec<Group<'v>> {
+fn grouped<'v>(list: &ListAtom, items: &'v [Value]) -> Vec<ValuesAtElement<'v>> {
     let mut identified = identified(list, items);
     identified.sort_by(|left, right| left.0.cmp(&right.0));
-    let mut groups: Vec<Group> = Vec::with_capacity(identified.len());
+    let mut groups: Vec<ValuesAtElement> = Vec::with_capacity(identified.len());
     for (element, item) in identified {
         match groups.last_mut() {
             Some((last, items)) if *last == element => items.push(item),

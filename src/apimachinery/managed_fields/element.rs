@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::atom::List;
+use super::atom::ListAtom;
 use super::path::PathElement;
 
 golang::text_error! {
@@ -14,7 +14,7 @@ golang::text_error! {
 ///
 /// # Errors
 /// In upstream's words, for an element that has no place in such a list.
-pub(super) fn identify(list: &List, item: &Value) -> Result<PathElement, BadElement> {
+pub(super) fn identify(list: &ListAtom, item: &Value) -> Result<PathElement, BadElement> {
     if list.is_atomic {
         return Err("invalid indexing of non-associative list".into());
     }
@@ -22,11 +22,11 @@ pub(super) fn identify(list: &List, item: &Value) -> Result<PathElement, BadElem
 }
 
 /// Elements with what tells them apart, in order; an element without is left out.
-pub(super) fn identified<'v>(list: &List, items: &'v [Value]) -> Vec<(PathElement, &'v Value)> {
+pub(super) fn identified<'v>(list: &ListAtom, items: &'v [Value]) -> Vec<(PathElement, &'v Value)> {
     items.iter().filter_map(|item| Some((identify(list, item).ok()?, item))).collect()
 }
 
-fn identify_by_keys(list: &List, item: &Value) -> Result<PathElement, BadElement> {
+fn identify_by_keys(list: &ListAtom, item: &Value) -> Result<PathElement, BadElement> {
     let fields = match item {
         Value::Object(fields) => fields,
         Value::Null => return Err("associative list with keys may not have a null element".into()),

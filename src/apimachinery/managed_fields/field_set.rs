@@ -2,18 +2,18 @@
 
 use serde_json::Value;
 
-use super::atom::{Form, List, Map, Type};
+use super::atom::{Form, ListAtom, MapAtom, SchemaType};
 use super::element::identified;
 use super::path::PathElement;
 use super::set::{Set, SetNode};
 
 /// Every field of a value: leaves, elements of keyed lists, keys of maps; of objects only empty ones.
-pub fn field_set(kind: Type, value: &Value) -> Set {
+pub fn field_set(kind: SchemaType, value: &Value) -> Set {
     visit(kind, value).children
 }
 
 /// What is owned of a value and below it; the element is the caller's to put.
-fn visit(kind: Type, value: &Value) -> Owned {
+fn visit(kind: SchemaType, value: &Value) -> Owned {
     match (kind.atom().form(Some(value)), value) {
         (Form::Scalar(_), _) => Owned::whole(),
         (Form::List(list), _) if list.is_atomic => Owned::whole(),
@@ -35,7 +35,7 @@ impl Owned {
     }
 }
 
-fn of_map(map: Map, fields: &serde_json::Map<String, Value>) -> Set {
+fn of_map(map: MapAtom, fields: &serde_json::Map<String, Value>) -> Set {
     let mut set = Set::default();
     for (name, value) in fields {
         let Some(kind) = map.child(name) else { continue };
@@ -48,7 +48,7 @@ fn of_map(map: Map, fields: &serde_json::Map<String, Value>) -> Set {
 }
 
 /// An element that is there several times is owned as one, without what is in it.
-fn of_list(list: List, items: &[Value]) -> Set {
+fn of_list(list: ListAtom, items: &[Value]) -> Set {
     let mut nodes: Vec<SetNode> = identified(&list, items)
         .into_iter()
         .map(|(element, item)| SetNode {

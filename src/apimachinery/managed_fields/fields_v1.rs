@@ -23,7 +23,8 @@ golang::text_error! {
 /// What is no such JSON.
 pub fn decode(text: &str) -> Result<Set, BadFieldSet> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let read = Fields.deserialize(&mut deserializer).and_then(|read| deserializer.end().map(|()| read));
+    let read =
+        FieldsV1Visitor.deserialize(&mut deserializer).and_then(|read| deserializer.end().map(|()| read));
     read.map(|read| read.set).map_err(|error| error.to_string().into())
 }
 
@@ -111,9 +112,9 @@ struct ReadFields {
     is_member: bool,
 }
 
-struct Fields;
+struct FieldsV1Visitor;
 
-impl<'de> DeserializeSeed<'de> for Fields {
+impl<'de> DeserializeSeed<'de> for FieldsV1Visitor {
     type Value = ReadFields;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<ReadFields, D::Error> {
@@ -121,7 +122,7 @@ impl<'de> DeserializeSeed<'de> for Fields {
     }
 }
 
-impl<'de> Visitor<'de> for Fields {
+impl<'de> Visitor<'de> for FieldsV1Visitor {
     type Value = ReadFields;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -142,7 +143,7 @@ impl<'de> Visitor<'de> for Fields {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
-            let below = map.next_value_seed(Fields)?;
+            let below = map.next_value_seed(FieldsV1Visitor)?;
             add(&mut read.set, SetNode { element, member: below.is_member, children: below.set });
         }
         read.is_member |= is_empty;

@@ -19,7 +19,7 @@ golang::text_error! {
 
 /// How somebody came to own fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Operation {
+pub enum ManagedFieldsOperation {
     /// By applying a configuration.
     Apply,
     /// By any other write.
@@ -33,7 +33,7 @@ pub struct ManagerId {
     /// As `kubectl`.
     pub manager: String,
     /// How the fields were written.
-    pub operation: Operation,
+    pub operation: ManagedFieldsOperation,
     /// As `apps/v1`.
     pub api_version: String,
     /// As `status`; empty for the object itself.
@@ -47,12 +47,12 @@ pub struct ManagerEntry {
     pub id: ManagerId,
     /// When its set last changed: RFC 3339, whole seconds.
     pub time: Option<String>,
-    fields: Fields,
+    fields: OwnedFields,
 }
 
 /// Decoded only when it is needed.
 #[derive(Clone, Debug)]
-enum Fields {
+enum OwnedFields {
     Text(String),
     Set(Set),
 }
@@ -64,7 +64,8 @@ pub struct Managed(pub Vec<ManagerEntry>);
 impl ManagerId {
     /// Whether both are the same manager.
     pub fn is_same(&self, other: &ManagerId) -> bool {
-        let same_version = self.operation == Operation::Apply || self.api_version == other.api_version;
+        let same_version =
+            self.operation == ManagedFieldsOperation::Apply || self.api_version == other.api_version;
         same_version
             && (self.operation, &self.manager, &self.subresource)
                 == (other.operation, &other.manager, &other.subresource)
@@ -81,7 +82,7 @@ impl ManagerId {
         if !self.subresource.is_empty() {
             text.push_str(&format!(" with subresource {:?}", self.subresource));
         }
-        if self.operation == Operation::Update {
+        if self.operation == ManagedFieldsOperation::Update {
             text.push_str(&format!(" using {}", self.api_version));
         }
         text
@@ -91,27 +92,27 @@ impl ManagerId {
 impl ManagerEntry {
     /// An owner of these fields.
     pub fn new(id: ManagerId, time: Option<String>, set: Set) -> ManagerEntry {
-        ManagerEntry { id, time, fields: Fields::Set(set) }
+        ManagerEntry { id, time, fields: OwnedFields::Set(set) }
     }
 
     /// Its fields. Empty for what is not a set: [`Managed::decode`] checked that it is one.
     pub fn set(&self) -> Cow<'_, Set> {
         match &self.fields {
-            Fields::Text(text) => Cow::Owned(fields_v1::decode(text).unwrap_or_default()),
-            Fields::Set(set) => Cow::Borrowed(set),
+            OwnedFields::Text(text) => Cow::Owned(fields_v1::decode(text).unwrap_or_default()),
+            OwnedFields::Set(set) => Cow::Borrowed(set),
         }
     }
 
     /// Other fields.
     pub fn set_fields(&mut self, set: Set) {
-        self.fields = Fields::Set(set);
+        self.fields = OwnedFields::Set(set);
     }
 
     /// Whether it owns one of these fields, or something below one.
     pub(super) fn is_touched_by(&self, changed: &Set) -> bool {
         match &self.fields {
-            Fields::Text(text) => fields_v1::touches(text, changed),
-            Fields::Set(_) => true,
+            OwnedFields::Text(text) => fields_v1::touches(text, changed),
+            OwnedFields::Set(_) => true,
         }
     }
 
@@ -119,23 +120,23 @@ impl ManagerEntry {
     /// nothing new.
     pub(super) fn write(&mut self, removed: &Set, written: Set) {
         match &self.fields {
-            Fields::Text(text) if removed.is_empty() && fields_v1::covers(text, &written) => {}
+            OwnedFields::Text(text) if removed.is_empty() && fields_v1::covers(text, &written) => {}
             _ => {
                 let set = self.set().into_owned();
-                self.fields = Fields::Set(set.without(removed).with(written));
+                self.fields = OwnedFields::Set(set.without(removed).with(written));
             }
         }
     }
 
     fn encode(self) -> Value {
         let text = match self.fields {
-            Fields::Text(text) => text,
-            Fields::Set(set) => fields_v1::encode(&set),
+            OwnedFields::Text(text) => text,
+            OwnedFields::Set(set) => fields_v1::encode(&set),
         };
         let ManagerId { manager, operation, api_version, subresource } = self.id;
         let operation = match operation {
-            Operation::Apply => "Apply",
-            Operation::Update => "Update",
+            ManagedFieldsOperation::Apply => "Apply",
+            ManagedFieldsOperation::Update => "Update",
         };
         let members = [
             ("apiVersion", api_version),
@@ -205,7 +206,7 @@ impl Managed {
     /// Puts an entry in the place of the manager's, if it has one; one that owns nothing goes.
     pub fn put(&mut self, entry: ManagerEntry) {
         let known = self.position(&entry.id);
-        let is_empty = matches!(&entry.fields, Fields::Set(set) if set.is_empty());
+        let is_empty = matches!(&entry.fields, OwnedFields::Set(set) if set.is_empty());
         match (known, is_empty) {
             (Some(at), true) => {
                 self.0.remove(at);
@@ -229,8 +230,8 @@ fn decode_entry(at: usize, mut entry: Value) -> Result<ManagerEntry, String> {
         _ => String::new(),
     };
     let operation = match &*text("operation") {
-        "Apply" => Operation::Apply,
-        "Update" => Operation::Update,
+        "Apply" => ManagedFieldsOperation::Apply,
+        "Update" => ManagedFieldsOperation::Update,
         _ => return Err("operation must be `Apply` or `Update`".into()),
     };
     let api_version = text("apiVersion");
@@ -243,11 +244,11 @@ fn decode_entry(at: usize, mut entry: Value) -> Result<ManagerEntry, String> {
         other => return Err(format!("invalid fieldsType {other:?} in managed fields entry {at}")),
     }
     let fields = match fields {
-        Value::String(text) => Fields::Text(text),
-        Value::Null => Fields::Set(Set::default()),
+        Value::String(text) => OwnedFields::Text(text),
+        Value::Null => OwnedFields::Set(Set::default()),
         tree => {
             let set = fields_v1::decode(&tree.to_string());
-            Fields::Set(
+            OwnedFields::Set(
                 set.map_err(|error| format!("error decoding versioned set: error decoding set: {error}"))?,
             )
         }

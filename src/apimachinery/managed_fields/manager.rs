@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use super::atom::Type;
+use super::atom::SchemaType;
 use super::cap::cap_update_managers;
-use super::managed::{Managed, ManagerEntry, ManagerId, Operation};
+use super::managed::{Managed, ManagedFieldsOperation, ManagerEntry, ManagerId};
 use super::path::path_of;
 use super::set::Set;
 use super::updater::Updater;
@@ -75,7 +75,8 @@ impl FieldManager<'_> {
 
     /// Whether the object is one of its type; that of a built-in kind cannot be anything else.
     fn is_typed(&self, object: &Value) -> bool {
-        !matches!(self.updater.kind, Type::Custom(_)) || validate_live(self.updater.kind, object).is_ok()
+        !matches!(self.updater.kind, SchemaType::Custom(_))
+            || validate_live(self.updater.kind, object).is_ok()
     }
 
     /// The owners as the request found them (`decodeLiveOrNew`): a request may set them, clear them with one
@@ -101,7 +102,7 @@ impl FieldManager<'_> {
 
     /// The owners after a write of `manager` that is no apply.
     pub(super) fn updated(&self, live: &Value, new: &Value, mut managed: Managed, manager: &str) -> Managed {
-        let id = self.id(manager, Operation::Update);
+        let id = self.id(manager, ManagedFieldsOperation::Update);
         let Some(comparison) = self.updater.update(live, new, &mut managed, &id) else { return managed };
         let removed = comparison.removed.clone();
         let written = comparison.written().without(&STRIPPED);
@@ -118,7 +119,7 @@ impl FieldManager<'_> {
         managed
     }
 
-    pub(super) fn id(&self, manager: &str, operation: Operation) -> ManagerId {
+    pub(super) fn id(&self, manager: &str, operation: ManagedFieldsOperation) -> ManagerId {
         ManagerId {
             manager: if manager.is_empty() { "unknown" } else { manager }.to_owned(),
             operation,

@@ -2,7 +2,7 @@
 
 use serde_json::{Map as JsonMap, Value};
 
-use super::atom::{Form, List, Map, Type};
+use super::atom::{Form, ListAtom, MapAtom, SchemaType};
 use super::element::identify;
 use super::path::PathElement;
 use super::validate::ValidationErrors;
@@ -11,13 +11,13 @@ use super::validate::ValidationErrors;
 ///
 /// # Errors
 /// Elements of a keyed list that cannot be told apart.
-pub fn merge(kind: Type, live: &Value, config: &Value) -> Result<Value, ValidationErrors> {
+pub fn merge(kind: SchemaType, live: &Value, config: &Value) -> Result<Value, ValidationErrors> {
     Ok(visit(kind, Some(live), Some(config))?.unwrap_or(Value::Null))
 }
 
 /// One value; None where nothing is left of it.
 fn visit(
-    kind: Type,
+    kind: SchemaType,
     live: Option<&Value>,
     config: Option<&Value>,
 ) -> Result<Option<Value>, ValidationErrors> {
@@ -56,7 +56,7 @@ fn items(value: Option<&Value>) -> &[Value] {
 }
 
 fn merge_maps(
-    map: Map,
+    map: MapAtom,
     live: Option<&JsonMap<String, Value>>,
     config: Option<&JsonMap<String, Value>>,
 ) -> Result<Option<Value>, ValidationErrors> {
@@ -85,7 +85,7 @@ struct Side<'v> {
 }
 
 impl<'v> Side<'v> {
-    fn read(list: &List, items: &'v [Value], allows_duplicates: bool) -> Result<Self, ValidationErrors> {
+    fn read(list: &ListAtom, items: &'v [Value], allows_duplicates: bool) -> Result<Self, ValidationErrors> {
         let mut side = Side { elements: Vec::with_capacity(items.len()), index: Default::default() };
         for (at, item) in items.iter().enumerate() {
             let element = identify(list, item)
@@ -110,7 +110,7 @@ impl<'v> Side<'v> {
 }
 
 /// The configuration's elements in its order, with the live object's others where they were between them.
-fn merge_lists(list: &List, live: &[Value], config: &[Value]) -> Result<Option<Value>, ValidationErrors> {
+fn merge_lists(list: &ListAtom, live: &[Value], config: &[Value]) -> Result<Option<Value>, ValidationErrors> {
     let config = Side::read(list, config, false)?;
     let live = Side::read(list, live, true)?;
     let mut shared = config.elements.iter().map(|(element, _)| element).filter(|element| live.has(element));

@@ -6,7 +6,7 @@
 //! decoding, defaulting, which kinds are served; the clock's time is passed in.
 //!
 //! A *field* is a path of [`PathElement`]s; what somebody owns is a [`Set`] of them, which is written as
-//! FieldsV1. What counts as one field follows from the schema ([`Type`]): an atomic list is one, a keyed list
+//! FieldsV1. What counts as one field follows from the schema ([`SchemaType`]): an atomic list is one, a keyed list
 //! has one per element and per field in it. [`compare()`] says what changed between two states, [`Updater`]
 //! moves ownership accordingly, [`FieldManager`] adds what Kubernetes makes of it: names of managers, times,
 //! bounds, subresources, the migration from client-side apply.
@@ -45,12 +45,12 @@ mod scale;
 mod tests;
 
 pub use apply::{ApplyError, LAST_APPLIED_CONFIG, apply};
-pub use atom::Type;
+pub use atom::SchemaType;
 pub use compare::{Comparison, compare};
 pub use conflict::{Conflict, Conflicts};
 pub use field_set::field_set;
 pub use fields_v1::{BadFieldSet, decode, encode};
-pub use managed::{BadManagedFields, Managed, ManagerEntry, ManagerId, Operation};
+pub use managed::{BadManagedFields, Managed, ManagedFieldsOperation, ManagerEntry, ManagerId};
 pub use manager::FieldManager;
 pub use merge::merge;
 pub use path::{Path, PathElement, path_of, print_path};
@@ -59,5 +59,5 @@ pub use scale::ScaleHandler;
 pub use set::Set;
 pub use text::expand;
 pub(crate) use text::{read_tree, write_entries};
-pub use updater::{Converter, OneVersion, Refusal, Updater};
+pub use updater::{ApplyRefusal, Converter, OneVersion, Updater};
 pub use validate::{ValidationErrors, validate};

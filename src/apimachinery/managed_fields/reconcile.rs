@@ -1,17 +1,17 @@
 //! Sets that were written under another schema (`typed.ReconcileFieldSetWithSchema`): a list or map that has
 //! become atomic is owned whole.
 
-use super::atom::{Form, Type};
+use super::atom::{Form, SchemaType};
 use super::path::PathElement;
 use super::set::{Set, SetNode};
 
 /// The set as it is under this schema; None where it is that already.
-pub(super) fn reconcile(kind: Type, set: &Set) -> Option<Set> {
+pub(super) fn reconcile(kind: SchemaType, set: &Set) -> Option<Set> {
     let reconciled = visit(kind, set);
     (reconciled != *set).then_some(reconciled)
 }
 
-fn visit(kind: Type, set: &Set) -> Set {
+fn visit(kind: SchemaType, set: &Set) -> Set {
     let atom = kind.atom();
     let mut reconciled = Set::default();
     for node in &set.nodes {
@@ -35,7 +35,7 @@ fn visit(kind: Type, set: &Set) -> Set {
 }
 
 /// Nobody can own what is below it any more. What is open may always be of another form.
-fn becomes_whole(kind: Type) -> bool {
+fn becomes_whole(kind: SchemaType) -> bool {
     match kind.atom().form(None) {
         Form::Map(map) => map.is_atomic && !map.is_deduced(),
         Form::List(list) => list.is_atomic,

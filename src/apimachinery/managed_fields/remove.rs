@@ -2,13 +2,13 @@
 
 use serde_json::{Map as JsonMap, Value};
 
-use super::atom::{Form, List, Map, Type};
+use super::atom::{Form, ListAtom, MapAtom, SchemaType};
 use super::element::identify;
 use super::path::PathElement;
 use super::set::Set;
 
 /// The object without these fields. What is emptied by that becomes null.
-pub(super) fn remove_items(kind: Type, value: &Value, fields: &Set) -> Value {
+pub(super) fn remove_items(kind: SchemaType, value: &Value, fields: &Set) -> Value {
     if fields.is_empty() {
         return value.clone();
     }
@@ -20,7 +20,7 @@ pub(super) fn remove_items(kind: Type, value: &Value, fields: &Set) -> Value {
     }
 }
 
-fn from_list(list: List, items: &[Value], fields: &Set) -> Value {
+fn from_list(list: ListAtom, items: &[Value], fields: &Set) -> Value {
     let mut left = Vec::with_capacity(items.len());
     for item in items {
         let node = identify(&list, item).ok().and_then(|element| fields.node(&element));
@@ -33,13 +33,13 @@ fn from_list(list: List, items: &[Value], fields: &Set) -> Value {
     if left.is_empty() { Value::Null } else { Value::Array(left) }
 }
 
-fn from_map(map: Map, members: &JsonMap<String, Value>, fields: &Set) -> Value {
+fn from_map(map: MapAtom, members: &JsonMap<String, Value>, fields: &Set) -> Value {
     let mut left = JsonMap::new();
     for (name, value) in members {
         match fields.node(&PathElement::field(name)) {
             Some(node) if node.member => {}
             Some(node) => {
-                let kind = map.child(name).unwrap_or(Type::Deduced);
+                let kind = map.child(name).unwrap_or(SchemaType::Deduced);
                 left.insert(name.clone(), remove_items(kind, value, &node.children));
             }
             None => {

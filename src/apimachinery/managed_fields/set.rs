@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use super::atom::Type;
+use super::atom::SchemaType;
 use super::path::{Path, PathElement};
 
 /// A set of fields.
@@ -139,8 +139,8 @@ impl Set {
 
     /// With the named fields on the way to its own: a set of `a.b.c` also owns `a`, but not `a.b` where that
     /// is a key of a map (`EnsureNamedFieldsAreMembers`).
-    pub(super) fn with_named_fields(&self, kind: Option<Type>) -> Set {
-        let atom = kind.map(Type::atom);
+    pub(super) fn with_named_fields(&self, kind: Option<SchemaType>) -> Set {
+        let atom = kind.map(SchemaType::atom);
         let nodes = self.nodes.iter().map(|node| {
             let map = atom.as_ref().and_then(|atom| atom.map);
             let below = match &node.element {

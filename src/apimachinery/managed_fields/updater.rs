@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::atom::Type;
+use super::atom::SchemaType;
 use super::compare::{Comparison, compare};
 use super::conflict::{Conflict, Conflicts};
 use super::field_set::field_set;
@@ -22,7 +22,7 @@ pub trait Converter: Sync {
     /// Back from another version.
     fn convert_back(&self, object: &Value, api_version: &str) -> Option<Value>;
     /// What is known of the fields in another version.
-    fn schema(&self, api_version: &str) -> Option<Type<'_>>;
+    fn schema(&self, api_version: &str) -> Option<SchemaType<'_>>;
 }
 
 /// Of a kind that is served in one version, or that nobody owned before.
@@ -37,7 +37,7 @@ impl Converter for OneVersion {
         None
     }
 
-    fn schema(&self, _: &str) -> Option<Type<'_>> {
+    fn schema(&self, _: &str) -> Option<SchemaType<'_>> {
         None
     }
 }
@@ -46,7 +46,7 @@ impl Converter for OneVersion {
 #[derive(Clone, Copy)]
 pub struct Updater<'a> {
     /// What is known of its fields.
-    pub kind: Type<'a>,
+    pub kind: SchemaType<'a>,
     /// As `apps/v1`.
     pub api_version: &'a str,
     /// What the request cannot write; nobody owns it by this request.
@@ -57,7 +57,7 @@ pub struct Updater<'a> {
 
 /// Why an apply was refused.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Refusal {
+pub enum ApplyRefusal {
     /// Others own what it would change.
     Conflicts(Conflicts),
     /// Something that upstream does not classify; its words.
@@ -94,10 +94,10 @@ impl Updater<'_> {
         managed: &mut Managed,
         who: &ManagerId,
         force: bool,
-    ) -> Result<Option<Value>, Refusal> {
+    ) -> Result<Option<Value>, ApplyRefusal> {
         self.reconcile_all(managed);
         let merged = merge(self.kind, live, config)
-            .map_err(|error| Refusal::Other(format!("failed to merge config: {error}")))?;
+            .map_err(|error| ApplyRefusal::Other(format!("failed to merge config: {error}")))?;
         let last = managed.position(who).map(|at| managed.0[at].clone());
         let set = self.reset.filter(field_set(self.kind, config));
         managed.put(ManagerEntry::new(who.clone(), last.as_ref().and_then(|last| last.time.clone()), set));
@@ -108,7 +108,7 @@ impl Updater<'_> {
         let comparison = self.compared(live, &new);
         let conflicts = self.take(live, &new, &comparison, managed, who);
         if !force && !conflicts.is_empty() {
-            return Err(Refusal::Conflicts(conflicts));
+            return Err(ApplyRefusal::Conflicts(conflicts));
         }
         let is_noop = super::path::equal(live, &new);
         Ok((!is_noop).then_some(new))
@@ -187,7 +187,7 @@ impl Updater<'_> {
         Some(compare(kind, &live, &new))
     }
 
-    fn schema_of(&self, version: &str) -> Option<Type<'_>> {
+    fn schema_of(&self, version: &str) -> Option<SchemaType<'_>> {
         if version == self.api_version { Some(self.kind) } else { self.converter.schema(version) }
     }
 
@@ -251,7 +251,7 @@ impl Updater<'_> {
 }
 
 /// What nobody owns and the applier never owned is not removed.
-fn add_back_dangling(kind: Type, merged: &Value, pruned: &Value, last: &Set) -> Value {
+fn add_back_dangling(kind: SchemaType, merged: &Value, pruned: &Value, last: &Set) -> Value {
     let left = field_set(kind, pruned).with_named_fields(Some(kind));
     let all = field_set(kind, merged).with_named_fields(Some(kind));
     let last = last.with_named_fields(Some(kind));

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::atom::{Form, List, Map, Scalar, Type};
+use super::atom::{Form, ListAtom, MapAtom, Scalar, SchemaType};
 use super::element::identify;
 use super::path::{Path, PathElement, print_path};
 use golang::go_print;
@@ -35,7 +35,7 @@ impl fmt::Display for ValidationErrors {
 ///
 /// # Errors
 /// All that is wrong; of unknown fields the first of each object.
-pub fn validate(kind: Type, value: &Value) -> Result<(), ValidationErrors> {
+pub fn validate(kind: SchemaType, value: &Value) -> Result<(), ValidationErrors> {
     walk(kind, value, false)
 }
 
@@ -43,11 +43,11 @@ pub fn validate(kind: Type, value: &Value) -> Result<(), ValidationErrors> {
 ///
 /// # Errors
 /// As [`validate`].
-pub(super) fn validate_live(kind: Type, value: &Value) -> Result<(), ValidationErrors> {
+pub(super) fn validate_live(kind: SchemaType, value: &Value) -> Result<(), ValidationErrors> {
     walk(kind, value, true)
 }
 
-fn walk(kind: Type, value: &Value, allow_duplicates: bool) -> Result<(), ValidationErrors> {
+fn walk(kind: SchemaType, value: &Value, allow_duplicates: bool) -> Result<(), ValidationErrors> {
     let mut walker =
         ValidationWalker { allow_duplicates, path: Path::new(), errors: ValidationErrors::default() };
     walker.visit(kind, value);
@@ -61,7 +61,7 @@ struct ValidationWalker {
 }
 
 impl ValidationWalker {
-    fn visit(&mut self, kind: Type, value: &Value) {
+    fn visit(&mut self, kind: SchemaType, value: &Value) {
         match (kind.atom().form(Some(value)), value) {
             (_, Value::Null) => {}
             (Form::Map(map), Value::Object(fields)) => self.visit_map(map, fields),
@@ -72,7 +72,7 @@ impl ValidationWalker {
         }
     }
 
-    fn visit_map(&mut self, map: Map, fields: &serde_json::Map<String, Value>) {
+    fn visit_map(&mut self, map: MapAtom, fields: &serde_json::Map<String, Value>) {
         for (name, value) in fields {
             let child = map.child(name);
             self.path.push(PathElement::field(name));
@@ -87,7 +87,7 @@ impl ValidationWalker {
         }
     }
 
-    fn visit_list(&mut self, list: List, items: &[Value]) {
+    fn visit_list(&mut self, list: ListAtom, items: &[Value]) {
         let mut seen = std::collections::BTreeSet::new();
         for (at, item) in items.iter().enumerate() {
             let element =

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::envelope::seal;
-use super::error::Error;
+use super::error::ProtobufError;
 use super::message::definition;
 use super::numbers::{self, ProtobufField, ProtobufMessage};
 use super::{json_schema, scalar, wire};
@@ -17,9 +17,9 @@ const FIELDS_V1: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1";
 ///
 /// # Errors
 /// A type that has no message.
-pub fn encode(schema: &Schema, object: &Value, out: &mut Vec<u8>) -> Result<(), Error> {
+pub fn encode(schema: &Schema, object: &Value, out: &mut Vec<u8>) -> Result<(), ProtobufError> {
     let message = numbers::message(definition(schema));
-    let message = message.ok_or_else(|| Error::NotMarshalable(schema.go_type()))?;
+    let message = message.ok_or_else(|| ProtobufError::NotMarshalable(schema.go_type()))?;
     write_fields(schema, message, object.as_object(), out);
     Ok(())
 }
@@ -29,7 +29,7 @@ pub fn encode(schema: &Schema, object: &Value, out: &mut Vec<u8>) -> Result<(), 
 ///
 /// # Errors
 /// What is no type of `meta/v1` or of discovery.
-pub fn encode_document(document: &Value) -> Result<Vec<u8>, Error> {
+pub fn encode_document(document: &Value) -> Result<Vec<u8>, ProtobufError> {
     let [api_version, kind] = ["apiVersion", "kind"].map(|name| document[name].as_str().unwrap_or_default());
     let definition = match api_version.strip_prefix("apidiscovery.k8s.io/") {
         Some(version) => format!("io.k8s.api.apidiscovery.{version}.{kind}"),

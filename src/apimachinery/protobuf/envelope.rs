@@ -1,6 +1,6 @@
 //! The envelope of every message: the magic, and `runtime.Unknown`, which says what is in it.
 
-use super::error::Error;
+use super::error::ProtobufError;
 use super::wire::{Reader, write_bytes, write_nested};
 
 /// `k8s` and a zero: what tells Kubernetes' protobuf from any other bytes.
@@ -21,13 +21,13 @@ pub struct Envelope<'a> {
 ///
 /// # Errors
 /// Without the magic, with nothing after it, or with a broken envelope.
-pub fn open(body: &[u8]) -> Result<Envelope<'_>, Error> {
+pub fn open(body: &[u8]) -> Result<Envelope<'_>, ProtobufError> {
     if body.is_empty() {
-        return Err(Error::Empty);
+        return Err(ProtobufError::Empty);
     }
-    let unknown = body.strip_prefix(MAGIC).ok_or(Error::NoPrefix)?;
+    let unknown = body.strip_prefix(MAGIC).ok_or(ProtobufError::NoPrefix)?;
     if unknown.is_empty() {
-        return Err(Error::EmptyBody);
+        return Err(ProtobufError::EmptyBody);
     }
     let mut envelope = Envelope::default();
     let mut reader = Reader::new(unknown, "Unknown");
@@ -73,7 +73,7 @@ pub fn seal(out: &mut Vec<u8>, api_version: &str, kind: &str, write: impl FnOnce
     write_bytes(out, 4, b"");
 }
 
-fn type_meta(envelope: &mut Envelope, message: &[u8]) -> Result<(), Error> {
+fn type_meta(envelope: &mut Envelope, message: &[u8]) -> Result<(), ProtobufError> {
     let mut reader = Reader::new(message, "TypeMeta");
     while let Some((number, value)) = reader.next()? {
         match number {

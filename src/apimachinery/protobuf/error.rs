@@ -2,7 +2,7 @@
 
 /// A body or message that cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
+pub enum ProtobufError {
     /// No byte at all.
     #[error("empty data")]
     Empty,

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::error::Error;
+use super::error::ProtobufError;
 use super::numbers::{self, ProtobufField, ProtobufMessage};
 use super::wire::{RawField, Reader};
 use super::{json_schema, scalar};
@@ -15,9 +15,9 @@ pub(super) const MAX_DEPTH: usize = 100;
 ///
 /// # Errors
 /// Bytes that are no message of the type, or a type that has none.
-pub fn decode(schema: &Schema, message: &[u8]) -> Result<Value, Error> {
+pub fn decode(schema: &Schema, message: &[u8]) -> Result<Value, ProtobufError> {
     if numbers::message(definition(schema)).is_none() {
-        return Err(Error::NotMarshalable(schema.go_type()));
+        return Err(ProtobufError::NotMarshalable(schema.go_type()));
     }
     let mut object = Map::new();
     merge_struct(schema, message, &mut object, MAX_DEPTH)?;
@@ -30,7 +30,7 @@ fn merge_struct(
     bytes: &[u8],
     object: &mut Map<String, Value>,
     depth: usize,
-) -> Result<(), Error> {
+) -> Result<(), ProtobufError> {
     if let Some(message) = numbers::message(definition(schema)) {
         merge_fields(schema, message, bytes, object, depth)?;
     }
@@ -44,8 +44,8 @@ fn merge_fields(
     bytes: &[u8],
     object: &mut Map<String, Value>,
     depth: usize,
-) -> Result<(), Error> {
-    let depth = depth.checked_sub(1).ok_or(Error::TooDeep)?;
+) -> Result<(), ProtobufError> {
+    let depth = depth.checked_sub(1).ok_or(ProtobufError::TooDeep)?;
     let mut reader = Reader::new(bytes, schema.go_struct());
     while let Some((number, raw)) = reader.next()? {
         match message.field(number) {
@@ -70,7 +70,7 @@ fn merge_value(
     raw: RawField,
     before: Value,
     depth: usize,
-) -> Result<Value, Error> {
+) -> Result<Value, ProtobufError> {
     Ok(match &schema.resolve().shape {
         Shape::List(items) => Value::Array(push(items, name, raw, before, depth)?),
         Shape::Map(values) => Value::Object(put(values, name, raw, before, depth)?),
@@ -92,7 +92,13 @@ fn into_object(value: Value) -> Map<String, Value> {
 }
 
 /// An element more, or several where numbers are packed.
-fn push(items: &Schema, name: &str, raw: RawField, before: Value, depth: usize) -> Result<Vec<Value>, Error> {
+fn push(
+    items: &Schema,
+    name: &str,
+    raw: RawField,
+    before: Value,
+    depth: usize,
+) -> Result<Vec<Value>, ProtobufError> {
     let mut list = match before {
         Value::Array(list) => list,
         _ => Vec::new(),
@@ -117,7 +123,7 @@ fn put(
     raw: RawField,
     before: Value,
     depth: usize,
-) -> Result<Map<String, Value>, Error> {
+) -> Result<Map<String, Value>, ProtobufError> {
     let mut map = into_object(before);
     let mut key = String::new();
     let mut value = None;
@@ -135,7 +141,7 @@ fn put(
 }
 
 /// A list in a map is a message of its own with nothing but `items` (`authentication.ExtraValue`).
-fn map_value(values: &Schema, name: &str, raw: RawField, depth: usize) -> Result<Value, Error> {
+fn map_value(values: &Schema, name: &str, raw: RawField, depth: usize) -> Result<Value, ProtobufError> {
     let Shape::List(items) = &values.resolve().shape else {
         return merge_value(values, name, raw, Value::Null, depth);
     };
@@ -150,7 +156,7 @@ fn map_value(values: &Schema, name: &str, raw: RawField, depth: usize) -> Result
 }
 
 /// What takes any JSON: JSON in bytes, or one of the choices in the schema of a CustomResourceDefinition.
-fn free(schema: &Schema, name: &str, bytes: &[u8], depth: usize) -> Result<Value, Error> {
+fn free(schema: &Schema, name: &str, bytes: &[u8], depth: usize) -> Result<Value, ProtobufError> {
     match definition(schema).strip_prefix(json_schema::PREFIX) {
         Some(choice) if choice != "JSON" => read_choice(choice, name, bytes, depth),
         _ => scalar::json(name, bytes),
@@ -159,7 +165,7 @@ fn free(schema: &Schema, name: &str, bytes: &[u8], depth: usize) -> Result<Value
 
 /// Reads one of the choices in a schema: of two that are set the one that
 /// upstream would write.
-fn read_choice(choice: &str, name: &str, bytes: &[u8], depth: usize) -> Result<Value, Error> {
+fn read_choice(choice: &str, name: &str, bytes: &[u8], depth: usize) -> Result<Value, ProtobufError> {
     let props = Schemas::reference(json_schema::JSON_SCHEMA_PROPS);
     let mut schema = Value::Null;
     let mut other = Value::Null;

@@ -25,7 +25,7 @@ mod tests;
 
 pub use encode::{encode, encode_document};
 pub use envelope::{Envelope, name_in, open, seal};
-pub use error::Error;
+pub use error::ProtobufError;
 pub use message::decode;
 pub use wire::{pieces, write_bytes, write_double, write_int, write_nested};
 

@@ -5,13 +5,13 @@ use base64::engine::general_purpose::STANDARD;
 use chrono::DateTime;
 use serde_json::{Number, Value};
 
-use super::error::Error;
+use super::error::ProtobufError;
 use super::wire::{RawField, Reader, write_bytes, write_double, write_int, write_nested};
 use crate::schema::Shape;
 use crate::time::{Time, parse, rfc3339, rfc3339_micro};
 
 /// Reads a scalar of a field of that name.
-pub(super) fn read(shape: &Shape, name: &str, raw: RawField) -> Result<Value, Error> {
+pub(super) fn read(shape: &Shape, name: &str, raw: RawField) -> Result<Value, ProtobufError> {
     Ok(match shape {
         Shape::String => raw.text(name)?.into(),
         Shape::Bytes => STANDARD.encode(raw.bytes(name)?).into(),
@@ -60,7 +60,7 @@ pub(super) fn is_packable(shape: &Shape) -> bool {
 }
 
 /// The next value of such a run.
-pub(super) fn packed<'a>(shape: &Shape, run: &mut Reader<'a>) -> Result<RawField<'a>, Error> {
+pub(super) fn packed<'a>(shape: &Shape, run: &mut Reader<'a>) -> Result<RawField<'a>, ProtobufError> {
     match shape {
         Shape::Number => run.fixed64().map(RawField::Fixed64),
         _ => run.varint().map(RawField::Varint),
@@ -68,21 +68,22 @@ pub(super) fn packed<'a>(shape: &Shape, run: &mut Reader<'a>) -> Result<RawField
 }
 
 /// JSON in the bytes of a message: `RawExtension`, `FieldsV1`, `apiextensions.JSON`.
-pub(super) fn json(name: &str, message: &[u8]) -> Result<Value, Error> {
+pub(super) fn json(name: &str, message: &[u8]) -> Result<Value, ProtobufError> {
     let mut value = Value::Null;
     let mut reader = Reader::new(message, name);
     while let Some((number, raw)) = reader.next()? {
         if number == 1 {
             let bytes = raw.bytes(name)?;
             if !bytes.is_empty() {
-                value = serde_json::from_slice(bytes).map_err(|error| Error::Json(error.to_string()))?;
+                value =
+                    serde_json::from_slice(bytes).map_err(|error| ProtobufError::Json(error.to_string()))?;
             }
         }
     }
     Ok(value)
 }
 
-fn quantity(name: &str, message: &[u8]) -> Result<Value, Error> {
+fn quantity(name: &str, message: &[u8]) -> Result<Value, ProtobufError> {
     let mut text = String::new();
     let mut reader = Reader::new(message, name);
     while let Some((number, raw)) = reader.next()? {
@@ -93,7 +94,7 @@ fn quantity(name: &str, message: &[u8]) -> Result<Value, Error> {
     Ok(if text.is_empty() { "0".into() } else { text.into() })
 }
 
-fn int_or_string(name: &str, message: &[u8]) -> Result<Value, Error> {
+fn int_or_string(name: &str, message: &[u8]) -> Result<Value, ProtobufError> {
     let mut is_text = false;
     let mut number = 0;
     let mut text = String::new();
@@ -117,7 +118,7 @@ pub(super) fn write_json(value: &Value, out: &mut Vec<u8>) {
 }
 
 /// `metav1.Timestamp`; no bytes are how a time that was never set is written.
-fn timestamp(name: &str, message: &[u8]) -> Result<Option<Time>, Error> {
+fn timestamp(name: &str, message: &[u8]) -> Result<Option<Time>, ProtobufError> {
     if message.is_empty() {
         return Ok(None);
     }
@@ -132,7 +133,7 @@ fn timestamp(name: &str, message: &[u8]) -> Result<Option<Time>, Error> {
         }
     }
     let nanos = u32::try_from(nanos).unwrap_or_default();
-    DateTime::from_timestamp(seconds, nanos).map(Some).ok_or(Error::Time(seconds))
+    DateTime::from_timestamp(seconds, nanos).map(Some).ok_or(ProtobufError::Time(seconds))
 }
 
 /// Whole seconds, or with microseconds.

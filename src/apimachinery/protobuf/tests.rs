@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::message::definition;
 use super::wire::write_int;
-use super::{Error, decode, encode, json_schema, numbers, open, seal, write_bytes};
-use crate::decode::{self, DecodeTarget, Format};
+use super::{ProtobufError, decode, encode, json_schema, numbers, open, seal, write_bytes};
+use crate::decode::{self, BodyFormat, DecodeTarget};
 use crate::schema::{Schema, Schemas, Shape, complete};
 
 const DEPLOYMENT: &str = "io.k8s.api.apps.v1.Deployment";
@@ -70,7 +70,7 @@ fn lines(table: &'static str) -> impl Iterator<Item = (&'static str, Vec<u8>, &'
 }
 
 /// Decoded as a request body is.
-fn as_request(definition: &str, body: &[u8], format: Format) -> Result<Value, String> {
+fn as_request(definition: &str, body: &[u8], format: BodyFormat) -> Result<Value, String> {
     let schema = Schemas::reference(definition);
     let [.., package, version, kind] = *definition.split('.').collect::<Vec<_>>() else { panic!() };
     let group = match package {
@@ -88,20 +88,21 @@ fn as_request(definition: &str, body: &[u8], format: Format) -> Result<Value, St
 }
 
 fn deployment(body: &[u8]) -> Result<Value, String> {
-    as_request(DEPLOYMENT, body, Format::Protobuf)
+    as_request(DEPLOYMENT, body, BodyFormat::Protobuf)
 }
 
 #[test]
 fn the_same_command_gives_the_same_object_in_protobuf_as_in_json() {
     for (definition, protobuf, json) in recorded() {
         let schema = Schemas::reference(definition);
-        let [left, right] = [(protobuf.as_slice(), Format::Protobuf), (json.as_bytes(), Format::Json)].map(
-            |(body, format)| {
-                let mut value = as_request(definition, body, format).unwrap();
-                complete(schema, &mut value);
-                value
-            },
-        );
+        let [left, right] =
+            [(protobuf.as_slice(), BodyFormat::Protobuf), (json.as_bytes(), BodyFormat::Json)].map(
+                |(body, format)| {
+                    let mut value = as_request(definition, body, format).unwrap();
+                    complete(schema, &mut value);
+                    value
+                },
+            );
         assert_eq!(left, right, "{definition}");
     }
 }
@@ -276,7 +277,7 @@ fn depth_has_a_bound() {
     assert!(decode(Schemas::reference(&name), &nested(super::message::MAX_DEPTH)).is_ok());
     assert_eq!(
         decode(Schemas::reference(&name), &nested(super::message::MAX_DEPTH + 1)),
-        Err(Error::TooDeep)
+        Err(ProtobufError::TooDeep)
     );
 }
 
@@ -289,7 +290,7 @@ fn no_bytes_make_it_panic() {
     };
     for (definition, whole, _) in recorded() {
         for end in 0..whole.len() {
-            let _ = as_request(definition, &whole[..end], Format::Protobuf);
+            let _ = as_request(definition, &whole[..end], BodyFormat::Protobuf);
         }
         for _ in 0..500 {
             let mut broken = whole.clone();
@@ -297,7 +298,7 @@ fn no_bytes_make_it_panic() {
                 let at = draw(broken.len());
                 broken[at] = draw(256) as u8;
             }
-            let _ = as_request(definition, &broken, Format::Protobuf);
+            let _ = as_request(definition, &broken, BodyFormat::Protobuf);
         }
     }
     assert!(open(&[0; 64]).is_err());

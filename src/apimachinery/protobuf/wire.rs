@@ -1,6 +1,6 @@
 //! Protobuf's wire format: numbered values, one after the other (gogo's `Unmarshal` and `skip`).
 
-use super::error::Error;
+use super::error::ProtobufError;
 
 /// One value as it lies in a message.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -21,7 +21,7 @@ pub(super) struct Reader<'a> {
 
 impl<'a> RawField<'a> {
     /// The varint of a field of that name.
-    pub(super) fn varint(self, field: &str) -> Result<u64, Error> {
+    pub(super) fn varint(self, field: &str) -> Result<u64, ProtobufError> {
         match self {
             RawField::Varint(value) => Ok(value),
             other => Err(other.wrong(field)),
@@ -29,7 +29,7 @@ impl<'a> RawField<'a> {
     }
 
     /// The eight bytes of a field of that name.
-    pub(super) fn fixed64(self, field: &str) -> Result<u64, Error> {
+    pub(super) fn fixed64(self, field: &str) -> Result<u64, ProtobufError> {
         match self {
             RawField::Fixed64(value) => Ok(value),
             other => Err(other.wrong(field)),
@@ -37,7 +37,7 @@ impl<'a> RawField<'a> {
     }
 
     /// The text, bytes or message of a field of that name.
-    pub(super) fn bytes(self, field: &str) -> Result<&'a [u8], Error> {
+    pub(super) fn bytes(self, field: &str) -> Result<&'a [u8], ProtobufError> {
         match self {
             RawField::Bytes(bytes) => Ok(bytes),
             other => Err(other.wrong(field)),
@@ -45,11 +45,11 @@ impl<'a> RawField<'a> {
     }
 
     /// Go reads strings as they come; JSON has no other than UTF-8.
-    pub(super) fn text(self, field: &str) -> Result<String, Error> {
+    pub(super) fn text(self, field: &str) -> Result<String, ProtobufError> {
         Ok(String::from_utf8_lossy(self.bytes(field)?).into_owned())
     }
 
-    fn wrong(self, field: &str) -> Error {
+    fn wrong(self, field: &str) -> ProtobufError {
         let wire_type = match self {
             RawField::Varint(_) => 0,
             RawField::Fixed64(_) => 1,
@@ -57,7 +57,7 @@ impl<'a> RawField<'a> {
             RawField::Group => 3,
             RawField::Fixed32 => 5,
         };
-        Error::WrongWireType { wire_type, field: go_field(field) }
+        ProtobufError::WrongWireType { wire_type, field: go_field(field) }
     }
 }
 
@@ -77,22 +77,22 @@ impl<'a> Reader<'a> {
     }
 
     /// The next value and its number; None at the end.
-    pub(super) fn next(&mut self) -> Result<Option<(u32, RawField<'a>)>, Error> {
+    pub(super) fn next(&mut self) -> Result<Option<(u32, RawField<'a>)>, ProtobufError> {
         if self.is_at_end() {
             return Ok(None);
         }
         let (number, wire_type) = self.tag()?;
         if wire_type == 4 {
-            return Err(Error::EndGroup(self.message.to_owned()));
+            return Err(ProtobufError::EndGroup(self.message.to_owned()));
         }
         let Ok(positive @ 1..) = u32::try_from(number) else {
-            return Err(Error::IllegalTag { message: self.message.to_owned(), number, wire_type });
+            return Err(ProtobufError::IllegalTag { message: self.message.to_owned(), number, wire_type });
         };
         Ok(Some((positive, self.value(wire_type)?)))
     }
 
     /// A number as it stands, in a packed list.
-    pub(super) fn varint(&mut self) -> Result<u64, Error> {
+    pub(super) fn varint(&mut self) -> Result<u64, ProtobufError> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.take(1)?[0];
@@ -101,44 +101,46 @@ impl<'a> Reader<'a> {
                 return Ok(value);
             }
         }
-        Err(Error::IntegerOverflow)
+        Err(ProtobufError::IntegerOverflow)
     }
 
     /// Eight bytes as they stand, in a packed list.
-    pub(super) fn fixed64(&mut self) -> Result<u64, Error> {
+    pub(super) fn fixed64(&mut self) -> Result<u64, ProtobufError> {
         let bytes = self.take(8)?.try_into().expect("eight were taken");
         Ok(u64::from_le_bytes(bytes))
     }
 
     /// The field number is an `int32` in gogo's decoders, whatever does not fit is cut off.
-    fn tag(&mut self) -> Result<(i32, u8), Error> {
+    fn tag(&mut self) -> Result<(i32, u8), ProtobufError> {
         let tag = self.varint()?;
         Ok(((tag >> 3) as i32, (tag & 7) as u8))
     }
 
-    fn value(&mut self, wire_type: u8) -> Result<RawField<'a>, Error> {
+    fn value(&mut self, wire_type: u8) -> Result<RawField<'a>, ProtobufError> {
         Ok(match wire_type {
             0 => RawField::Varint(self.varint()?),
             1 => RawField::Fixed64(self.fixed64()?),
             2 => {
-                let length = i64::try_from(self.varint()?).map_err(|_| Error::NegativeLength)?;
-                RawField::Bytes(self.take(usize::try_from(length).map_err(|_| Error::UnexpectedEnd)?)?)
+                let length = i64::try_from(self.varint()?).map_err(|_| ProtobufError::NegativeLength)?;
+                RawField::Bytes(
+                    self.take(usize::try_from(length).map_err(|_| ProtobufError::UnexpectedEnd)?)?,
+                )
             }
             3 => {
                 self.skip_group()?;
                 RawField::Group
             }
-            4 => return Err(Error::UnexpectedEndGroup),
+            4 => return Err(ProtobufError::UnexpectedEndGroup),
             5 => {
                 self.take(4)?;
                 RawField::Fixed32
             }
-            other => return Err(Error::IllegalWireType(other)),
+            other => return Err(ProtobufError::IllegalWireType(other)),
         })
     }
 
     /// To the end of a group that has begun, groups in it included; without recursion, so any depth will do.
-    fn skip_group(&mut self) -> Result<(), Error> {
+    fn skip_group(&mut self) -> Result<(), ProtobufError> {
         let mut open = 1_usize;
         while open > 0 {
             match self.tag()?.1 {
@@ -152,8 +154,8 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn take(&mut self, length: usize) -> Result<&'a [u8], Error> {
-        let (taken, rest) = self.rest.split_at_checked(length).ok_or(Error::UnexpectedEnd)?;
+    fn take(&mut self, length: usize) -> Result<&'a [u8], ProtobufError> {
+        let (taken, rest) = self.rest.split_at_checked(length).ok_or(ProtobufError::UnexpectedEnd)?;
         self.rest = rest;
         Ok(taken)
     }
@@ -163,7 +165,7 @@ impl<'a> Reader<'a> {
 ///
 /// # Errors
 /// gogo's.
-pub fn pieces(message: &[u8]) -> Result<Vec<(u32, &[u8])>, Error> {
+pub fn pieces(message: &[u8]) -> Result<Vec<(u32, &[u8])>, ProtobufError> {
     let (mut reader, mut pieces) = (Reader::new(message, "message"), Vec::new());
     while let Some((number, raw)) = reader.next()? {
         if let RawField::Bytes(bytes) = raw {

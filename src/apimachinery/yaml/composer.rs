@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::resolve;
-use super::scanner::{Fault, Scanner, YamlToken};
+use super::scanner::{Scanner, YamlFault, YamlToken};
 
 /// How deep lists and mappings may nest, aliases counted where they stand. go-yaml has 10,000; our stack
 /// must bear it in every build. What is deeper is refused in go-yaml's words.
@@ -44,7 +44,7 @@ pub(super) enum YamlContent {
     },
 }
 
-pub(super) struct Document {
+pub(super) struct YamlDocument {
     pub(super) nodes: Vec<YamlNode>,
     pub(super) root: NodeId,
 }
@@ -79,7 +79,7 @@ impl<'t> Composer<'t> {
     }
 
     /// The next document; None behind the last.
-    pub(super) fn document(&mut self) -> Result<Option<Document>, Fault> {
+    pub(super) fn document(&mut self) -> Result<Option<YamlDocument>, YamlFault> {
         let is_first = std::mem::take(&mut self.is_first);
         while !is_first && self.scanner.peek()?.token == YamlToken::DocumentEnd {
             self.scanner.next()?;
@@ -101,10 +101,10 @@ impl<'t> Composer<'t> {
         if self.scanner.peek()?.token == YamlToken::DocumentEnd {
             self.scanner.next()?;
         }
-        Ok(Some(Document { nodes: std::mem::take(&mut self.nodes), root }))
+        Ok(Some(YamlDocument { nodes: std::mem::take(&mut self.nodes), root }))
     }
 
-    fn root(&mut self) -> Result<NodeId, Fault> {
+    fn root(&mut self) -> Result<NodeId, YamlFault> {
         let start = self.scanner.peek()?;
         let line = start.line;
         match start.token {
@@ -118,7 +118,7 @@ impl<'t> Composer<'t> {
     }
 
     /// Whether there are any.
-    fn directives(&mut self) -> Result<bool, Fault> {
+    fn directives(&mut self) -> Result<bool, YamlFault> {
         self.tags.clear();
         let mut has_version = false;
         loop {
@@ -153,7 +153,7 @@ impl<'t> Composer<'t> {
     }
 
     /// A node. In a block it may be one; as a value it may be a list that is not indented.
-    fn node(&mut self, is_block: bool, takes_indentless: bool) -> Result<NodeId, Fault> {
+    fn node(&mut self, is_block: bool, takes_indentless: bool) -> Result<NodeId, YamlFault> {
         if self.depth >= MAX_DEPTH {
             let fault = self.scanner.fault(&format!("exceeded max depth of {MAX_DEPTH}"));
             return Err(fault);
@@ -164,7 +164,7 @@ impl<'t> Composer<'t> {
         node
     }
 
-    fn nested_node(&mut self, is_block: bool, takes_indentless: bool) -> Result<NodeId, Fault> {
+    fn nested_node(&mut self, is_block: bool, takes_indentless: bool) -> Result<NodeId, YamlFault> {
         if let YamlToken::Alias(name) = &self.scanner.peek()?.token {
             let name = name.clone();
             return self.alias(name);
@@ -190,7 +190,7 @@ impl<'t> Composer<'t> {
         }
     }
 
-    fn alias(&mut self, name: String) -> Result<NodeId, Fault> {
+    fn alias(&mut self, name: String) -> Result<NodeId, YamlFault> {
         let line = self.scanner.next()?.line;
         match self.anchors.get(&name) {
             Some(&target) => Ok(self.add(line, "", YamlContent::Alias { name, target })),
@@ -199,7 +199,7 @@ impl<'t> Composer<'t> {
     }
 
     /// An anchor and a tag, in either order.
-    fn properties(&mut self) -> Result<Properties, Fault> {
+    fn properties(&mut self) -> Result<Properties, YamlFault> {
         let mut found = Properties { line: self.scanner.peek()?.line, ..Properties::default() };
         let mut has_tag = false;
         loop {
@@ -225,7 +225,7 @@ impl<'t> Composer<'t> {
         id
     }
 
-    fn scalar(&mut self, properties: Properties) -> Result<NodeId, Fault> {
+    fn scalar(&mut self, properties: Properties) -> Result<NodeId, YamlFault> {
         let YamlToken::Scalar { text, is_plain } = self.scanner.next()?.token else {
             unreachable!("it was peeked at");
         };
@@ -236,8 +236,8 @@ impl<'t> Composer<'t> {
     fn sequence(
         &mut self,
         properties: Properties,
-        items: fn(&mut Self) -> Result<Vec<NodeId>, Fault>,
-    ) -> Result<NodeId, Fault> {
+        items: fn(&mut Self) -> Result<Vec<NodeId>, YamlFault>,
+    ) -> Result<NodeId, YamlFault> {
         // It is known by its anchor to what it holds.
         let id = self.anchored(properties, YamlContent::Sequence(Vec::new()));
         self.nodes[id].content = YamlContent::Sequence(items(self)?);
@@ -247,15 +247,15 @@ impl<'t> Composer<'t> {
     fn mapping(
         &mut self,
         properties: Properties,
-        entries: fn(&mut Self) -> Result<Entries, Fault>,
-    ) -> Result<NodeId, Fault> {
+        entries: fn(&mut Self) -> Result<Entries, YamlFault>,
+    ) -> Result<NodeId, YamlFault> {
         let id = self.anchored(properties, YamlContent::Mapping(Vec::new()));
         self.nodes[id].content = YamlContent::Mapping(entries(self)?);
         Ok(id)
     }
 
     /// Takes a token if it is next; its line.
-    fn take(&mut self, token: &YamlToken) -> Result<Option<usize>, Fault> {
+    fn take(&mut self, token: &YamlToken) -> Result<Option<usize>, YamlFault> {
         if self.scanner.peek()?.token != *token {
             return Ok(None);
         }
@@ -268,14 +268,14 @@ impl<'t> Composer<'t> {
         line: usize,
         takes_indentless: bool,
         ends: &[YamlToken],
-    ) -> Result<NodeId, Fault> {
+    ) -> Result<NodeId, YamlFault> {
         if ends.contains(&self.scanner.peek()?.token) {
             return Ok(self.empty(line));
         }
         self.node(true, takes_indentless)
     }
 
-    fn block_items(&mut self) -> Result<Vec<NodeId>, Fault> {
+    fn block_items(&mut self) -> Result<Vec<NodeId>, YamlFault> {
         self.scanner.next()?;
         let mut items = Vec::new();
         while let Some(line) = self.take(&YamlToken::BlockEntry)? {
@@ -287,7 +287,7 @@ impl<'t> Composer<'t> {
         }
     }
 
-    fn indentless_items(&mut self) -> Result<Vec<NodeId>, Fault> {
+    fn indentless_items(&mut self) -> Result<Vec<NodeId>, YamlFault> {
         let mut items = Vec::new();
         while let Some(line) = self.take(&YamlToken::BlockEntry)? {
             let ends = [YamlToken::BlockEntry, YamlToken::Key, YamlToken::Value, YamlToken::BlockEnd];
@@ -296,7 +296,7 @@ impl<'t> Composer<'t> {
         Ok(items)
     }
 
-    fn block_entries(&mut self) -> Result<Entries, Fault> {
+    fn block_entries(&mut self) -> Result<Entries, YamlFault> {
         const ENDS: [YamlToken; 3] = [YamlToken::Key, YamlToken::Value, YamlToken::BlockEnd];
         self.scanner.next()?;
         let mut entries = Vec::new();
@@ -318,14 +318,14 @@ impl<'t> Composer<'t> {
     }
 
     /// A node in a flow collection, or nothing where one of the tokens follows.
-    fn flow_node(&mut self, ends: &[YamlToken]) -> Result<NodeId, Fault> {
+    fn flow_node(&mut self, ends: &[YamlToken]) -> Result<NodeId, YamlFault> {
         let next = self.scanner.peek()?;
         let line = next.line;
         if ends.contains(&next.token) { Ok(self.empty(line)) } else { self.node(false, false) }
     }
 
     /// The value behind a colon, if one is there.
-    fn flow_value(&mut self, ends: &[YamlToken]) -> Result<NodeId, Fault> {
+    fn flow_value(&mut self, ends: &[YamlToken]) -> Result<NodeId, YamlFault> {
         if self.take(&YamlToken::Value)?.is_some() {
             return self.flow_node(ends);
         }
@@ -334,7 +334,7 @@ impl<'t> Composer<'t> {
     }
 
     /// Whether another item follows in a flow collection, behind its comma.
-    fn flow_goes_on(&mut self, is_first: bool, end: &YamlToken, refusal: &str) -> Result<bool, Fault> {
+    fn flow_goes_on(&mut self, is_first: bool, end: &YamlToken, refusal: &str) -> Result<bool, YamlFault> {
         if self.take(end)?.is_some() {
             return Ok(false);
         }
@@ -344,7 +344,7 @@ impl<'t> Composer<'t> {
         Ok(is_first || self.take(end)?.is_none())
     }
 
-    fn flow_items(&mut self) -> Result<Vec<NodeId>, Fault> {
+    fn flow_items(&mut self) -> Result<Vec<NodeId>, YamlFault> {
         self.scanner.next()?;
         let mut items = Vec::new();
         let mut is_first = true;
@@ -359,7 +359,7 @@ impl<'t> Composer<'t> {
     }
 
     /// `key: value` in a list is a mapping of its own.
-    fn flow_pair(&mut self, line: usize) -> Result<NodeId, Fault> {
+    fn flow_pair(&mut self, line: usize) -> Result<NodeId, YamlFault> {
         const ENDS: [YamlToken; 2] = [YamlToken::FlowEntry, YamlToken::FlowSequenceEnd];
         let properties = Properties { line, ..Properties::default() };
         let id = self.anchored(properties, YamlContent::Mapping(Vec::new()));
@@ -369,7 +369,7 @@ impl<'t> Composer<'t> {
         Ok(id)
     }
 
-    fn flow_entries(&mut self) -> Result<Entries, Fault> {
+    fn flow_entries(&mut self) -> Result<Entries, YamlFault> {
         const ENDS: [YamlToken; 2] = [YamlToken::FlowEntry, YamlToken::FlowMappingEnd];
         self.scanner.next()?;
         let mut entries = Vec::new();
@@ -401,6 +401,6 @@ fn full_tag(tags: &[(String, String)], handle: &str, suffix: &str) -> Option<&'s
     (!tag.is_empty()).then(|| resolve::known_tag(&tag))
 }
 
-fn fault(problem: &str, line: usize) -> Fault {
-    Fault { problem: problem.to_owned(), line }
+fn fault(problem: &str, line: usize) -> YamlFault {
+    YamlFault { problem: problem.to_owned(), line }
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Number, Value};
 use golang::go_text;
 
 use super::aliases::{Allowance, BadYaml};
-use super::composer::{Document, MAX_DEPTH, NodeId, YamlContent};
+use super::composer::{MAX_DEPTH, NodeId, YamlContent, YamlDocument};
 use super::resolve::{self, YamlScalar};
 
 /// Duplicate keys that are reported; what comes after them is not told.
@@ -30,7 +30,7 @@ pub struct JsonDocument {
 }
 
 /// Converts a document. The error is Go's.
-pub(super) fn convert(document: &Document, allowance: Allowance) -> Result<JsonDocument, BadYaml> {
+pub(super) fn convert(document: &YamlDocument, allowance: Allowance) -> Result<JsonDocument, BadYaml> {
     let mut reader =
         YamlConverter { document, allowance, depth: 0, open: vec![], duplicates: vec![], refusal: None };
     let value = reader.value(document.root)?;
@@ -44,7 +44,7 @@ pub(super) fn convert(document: &Document, allowance: Allowance) -> Result<JsonD
 }
 
 struct YamlConverter<'d> {
-    document: &'d Document,
+    document: &'d YamlDocument,
     allowance: Allowance,
     depth: usize,
     /// Aliases that are being followed.

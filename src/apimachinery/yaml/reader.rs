@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::aliases::{Allowance, BadYaml};
 use super::composer::Composer;
 use super::json::{JsonDocument, convert};
-use super::scanner::Fault;
+use super::scanner::YamlFault;
 
 /// Reads the first document; nothing is `null`. What follows it is not looked at. The error is Go's.
 pub fn to_json(text: &[u8]) -> Result<JsonDocument, BadYaml> {
@@ -27,7 +27,7 @@ pub(super) fn all_to_json(text: &[u8]) -> Result<Vec<Value>, BadYaml> {
     Ok(values)
 }
 
-fn go_error(fault: &Fault) -> String {
+fn go_error(fault: &YamlFault) -> String {
     match fault.line {
         0 => format!("yaml: {}", fault.problem),
         line => format!("yaml: line {line}: {}", fault.problem),

@@ -1,6 +1,6 @@
 //! The texts among the tokens: plain, quoted, and in blocks.
 
-use super::scanner::{Fault, Scanner};
+use super::scanner::{Scanner, YamlFault};
 
 /// White between two words or lines of a text that is folded.
 #[derive(Default)]
@@ -53,7 +53,7 @@ enum Chomping {
 
 impl Scanner<'_> {
     /// Also whether it ended with its line.
-    pub(super) fn scan_plain(&mut self) -> Result<(String, bool), Fault> {
+    pub(super) fn scan_plain(&mut self) -> Result<(String, bool), YamlFault> {
         let mut text = String::new();
         let mut fold = Fold::default();
         let indent = self.indent + 1;
@@ -91,7 +91,7 @@ impl Scanner<'_> {
         }
     }
 
-    pub(super) fn scan_quoted(&mut self, is_single: bool) -> Result<String, Fault> {
+    pub(super) fn scan_quoted(&mut self, is_single: bool) -> Result<String, YamlFault> {
         let mut text = String::new();
         let quote = if is_single { b'\'' } else { b'"' };
         self.cursor.skip();
@@ -115,7 +115,7 @@ impl Scanner<'_> {
     }
 
     /// Up to white or the closing quote; true behind a break that is escaped.
-    fn quoted_words(&mut self, is_single: bool, text: &mut String) -> Result<bool, Fault> {
+    fn quoted_words(&mut self, is_single: bool, text: &mut String) -> Result<bool, YamlFault> {
         while !self.cursor.is_gap(0) {
             match (self.cursor.byte(0), self.cursor.byte(1)) {
                 (b'\'', b'\'') if is_single => {
@@ -136,7 +136,7 @@ impl Scanner<'_> {
         Ok(false)
     }
 
-    fn escape(&mut self, text: &mut String) -> Result<(), Fault> {
+    fn escape(&mut self, text: &mut String) -> Result<(), YamlFault> {
         let digits = match self.cursor.byte(1) {
             b'x' => 2,
             b'u' => 4,
@@ -161,7 +161,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    pub(super) fn scan_block(&mut self, is_literal: bool) -> Result<String, Fault> {
+    pub(super) fn scan_block(&mut self, is_literal: bool) -> Result<String, YamlFault> {
         self.cursor.skip();
         let (chomping, increment) = self.block_header()?;
         let outer = self.indent.max(0) as usize;
@@ -201,7 +201,7 @@ impl Scanner<'_> {
     }
 
     /// What follows the `|`: `-` or `+` and an indent, in either order.
-    fn block_header(&mut self) -> Result<(Chomping, Option<usize>), Fault> {
+    fn block_header(&mut self) -> Result<(Chomping, Option<usize>), YamlFault> {
         let mut chomping = self.block_chomping();
         let mut increment = None;
         if self.cursor.byte(0).is_ascii_digit() {
@@ -234,7 +234,7 @@ impl Scanner<'_> {
     }
 
     /// Takes empty lines and the indent of the next one, which decides the indent of all where none is given.
-    fn block_breaks(&mut self, indent: &mut Option<usize>, breaks: &mut String) -> Result<(), Fault> {
+    fn block_breaks(&mut self, indent: &mut Option<usize>, breaks: &mut String) -> Result<(), YamlFault> {
         let mut deepest = 0;
         loop {
             let is_before = |column: usize| indent.is_none_or(|indent| column < indent);

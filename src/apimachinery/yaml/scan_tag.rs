@@ -1,6 +1,6 @@
 //! Anchors, tags and directives among the tokens.
 
-use super::scanner::{Fault, Scanner, YamlToken};
+use super::scanner::{Scanner, YamlFault, YamlToken};
 
 /// Digits of a version number.
 const MAX_VERSION_DIGITS: usize = 2;
@@ -12,7 +12,7 @@ const LONG_TAG: &str = "found extremely long tag";
 
 impl Scanner<'_> {
     /// `&name` or `*name`.
-    pub(super) fn scan_anchor(&mut self) -> Result<YamlToken, Fault> {
+    pub(super) fn scan_anchor(&mut self) -> Result<YamlToken, YamlFault> {
         let is_alias = self.cursor.byte(0) == b'*';
         self.cursor.skip();
         let name = self.cursor.take_word();
@@ -24,7 +24,7 @@ impl Scanner<'_> {
     }
 
     /// `!<uri>`, `!!suffix`, `!handle!suffix`, `!suffix` or `!`.
-    pub(super) fn scan_tag(&mut self) -> Result<YamlToken, Fault> {
+    pub(super) fn scan_tag(&mut self) -> Result<YamlToken, YamlFault> {
         let token = if self.cursor.byte(1) == b'<' {
             self.cursor.skip_many(2);
             let uri = self.scan_uri("")?;
@@ -51,7 +51,7 @@ impl Scanner<'_> {
         Ok(token)
     }
 
-    fn scan_handle(&mut self, is_directive: bool) -> Result<String, Fault> {
+    fn scan_handle(&mut self, is_directive: bool) -> Result<String, YamlFault> {
         if self.cursor.byte(0) != b'!' {
             return Err(self.fault("did not find expected '!'"));
         }
@@ -70,7 +70,7 @@ impl Scanner<'_> {
     }
 
     /// What was read as a handle and is none begins the URI, but for its `!`.
-    fn scan_uri(&mut self, head: &str) -> Result<String, Fault> {
+    fn scan_uri(&mut self, head: &str) -> Result<String, YamlFault> {
         let mut uri = head.get(1..).unwrap_or_default().as_bytes().to_vec();
         let mut has_any = !head.is_empty();
         loop {
@@ -95,7 +95,7 @@ impl Scanner<'_> {
     }
 
     /// A character as `%xx`, so often as it has bytes.
-    fn scan_octets(&mut self) -> Result<Vec<u8>, Fault> {
+    fn scan_octets(&mut self) -> Result<Vec<u8>, YamlFault> {
         let mut octets = Vec::new();
         let mut width = 1;
         while octets.len() < width {
@@ -121,7 +121,7 @@ impl Scanner<'_> {
         Ok(octets)
     }
 
-    pub(super) fn scan_directive(&mut self) -> Result<YamlToken, Fault> {
+    pub(super) fn scan_directive(&mut self) -> Result<YamlToken, YamlFault> {
         self.cursor.skip();
         let name = self.cursor.take_word();
         if name.is_empty() {
@@ -146,7 +146,7 @@ impl Scanner<'_> {
         Ok(token)
     }
 
-    fn scan_version(&mut self) -> Result<YamlToken, Fault> {
+    fn scan_version(&mut self) -> Result<YamlToken, YamlFault> {
         self.cursor.skip_blanks();
         let major = self.scan_version_number()?;
         if self.cursor.byte(0) != b'.' {
@@ -156,7 +156,7 @@ impl Scanner<'_> {
         Ok(YamlToken::Version(major, self.scan_version_number()?))
     }
 
-    fn scan_version_number(&mut self) -> Result<u8, Fault> {
+    fn scan_version_number(&mut self) -> Result<u8, YamlFault> {
         let mut digits = String::new();
         while self.cursor.byte(0).is_ascii_digit() {
             if digits.len() == MAX_VERSION_DIGITS {
@@ -167,7 +167,7 @@ impl Scanner<'_> {
         digits.parse().map_err(|_| self.fault("did not find expected version number"))
     }
 
-    fn scan_tag_directive(&mut self) -> Result<YamlToken, Fault> {
+    fn scan_tag_directive(&mut self) -> Result<YamlToken, YamlFault> {
         self.cursor.skip_blanks();
         let handle = self.scan_handle(true)?;
         if !self.cursor.is_blank(0) {

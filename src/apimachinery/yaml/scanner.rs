@@ -44,7 +44,7 @@ pub(super) struct Located {
 
 /// What is wrong with a text; its line is what Go shows, and no line is shown for zero.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(super) struct YamlFault {
     pub(super) problem: String,
     pub(super) line: usize,
 }
@@ -89,21 +89,21 @@ impl<'t> Scanner<'t> {
     }
 
     /// The next token; at the end it is [`YamlToken::StreamEnd`], again and again.
-    pub(super) fn peek(&mut self) -> Result<&Located, Fault> {
+    pub(super) fn peek(&mut self) -> Result<&Located, YamlFault> {
         while self.is_undecided()? {
             self.fetch()?;
         }
         Ok(&self.queue[0])
     }
 
-    pub(super) fn next(&mut self) -> Result<Located, Fault> {
+    pub(super) fn next(&mut self) -> Result<Located, YamlFault> {
         self.peek()?;
         self.taken += 1;
         Ok(self.queue.pop_front().expect("it was peeked at"))
     }
 
     /// Whether there is no token, or the first may yet turn out to be a key.
-    fn is_undecided(&mut self) -> Result<bool, Fault> {
+    fn is_undecided(&mut self) -> Result<bool, YamlFault> {
         if self.queue.is_empty() {
             return Ok(true);
         }
@@ -114,7 +114,7 @@ impl<'t> Scanner<'t> {
     }
 
     /// A key is one line, and not long.
-    fn is_still_possible(&mut self, at: usize) -> Result<bool, Fault> {
+    fn is_still_possible(&mut self, at: usize) -> Result<bool, YamlFault> {
         let (key, now) = (self.keys[at], self.cursor.mark);
         if !key.is_possible {
             return Ok(false);
@@ -127,10 +127,10 @@ impl<'t> Scanner<'t> {
         Ok(!is_past)
     }
 
-    pub(super) fn fault(&self, problem: &str) -> Fault {
+    pub(super) fn fault(&self, problem: &str) -> YamlFault {
         let line = self.cursor.mark.line;
         // The scanner's lines are counted from one, and the first is never named.
-        Fault { problem: problem.to_owned(), line: if line == 0 { 0 } else { line + 1 } }
+        YamlFault { problem: problem.to_owned(), line: if line == 0 { 0 } else { line + 1 } }
     }
 
     pub(super) fn is_in_flow(&self) -> bool {
@@ -141,7 +141,7 @@ impl<'t> Scanner<'t> {
         self.queue.push_back(Located { token, line });
     }
 
-    fn fetch(&mut self) -> Result<(), Fault> {
+    fn fetch(&mut self) -> Result<(), YamlFault> {
         self.skip_to_token();
         self.unroll(self.cursor.mark.column as isize);
         if self.cursor.is_at_end() {
@@ -159,7 +159,7 @@ impl<'t> Scanner<'t> {
         self.fetch_content()
     }
 
-    fn fetch_content(&mut self) -> Result<(), Fault> {
+    fn fetch_content(&mut self) -> Result<(), YamlFault> {
         let ends_here = self.is_in_flow() || self.cursor.is_gap(1);
         match self.cursor.byte(0) {
             b'[' => self.flow_start(YamlToken::FlowSequence),
@@ -235,7 +235,7 @@ impl<'t> Scanner<'t> {
     }
 
     /// Notes that what begins here may be a key.
-    fn save_key(&mut self) -> Result<(), Fault> {
+    fn save_key(&mut self) -> Result<(), YamlFault> {
         if !self.may_be_key {
             return Ok(());
         }
@@ -247,7 +247,7 @@ impl<'t> Scanner<'t> {
         Ok(())
     }
 
-    fn drop_key(&mut self) -> Result<(), Fault> {
+    fn drop_key(&mut self) -> Result<(), YamlFault> {
         let key = *self.last_key();
         if key.is_possible && key.is_required {
             return Err(self.fault("could not find expected ':'"));
@@ -261,13 +261,13 @@ impl<'t> Scanner<'t> {
     }
 
     /// Before a scalar, anchor, alias or tag.
-    pub(super) fn begin_content(&mut self) -> Result<(), Fault> {
+    pub(super) fn begin_content(&mut self) -> Result<(), YamlFault> {
         self.save_key()?;
         self.may_be_key = false;
         Ok(())
     }
 
-    fn stream_end(&mut self) -> Result<(), Fault> {
+    fn stream_end(&mut self) -> Result<(), YamlFault> {
         let mark = &mut self.cursor.mark;
         if mark.column != 0 {
             mark.column = 0;
@@ -280,7 +280,7 @@ impl<'t> Scanner<'t> {
         Ok(())
     }
 
-    fn document_mark(&mut self, token: YamlToken) -> Result<(), Fault> {
+    fn document_mark(&mut self, token: YamlToken) -> Result<(), YamlFault> {
         self.unroll(-1);
         self.drop_key()?;
         self.may_be_key = false;
@@ -289,7 +289,7 @@ impl<'t> Scanner<'t> {
         Ok(())
     }
 
-    fn directive(&mut self) -> Result<(), Fault> {
+    fn directive(&mut self) -> Result<(), YamlFault> {
         self.unroll(-1);
         self.drop_key()?;
         self.may_be_key = false;
@@ -299,7 +299,7 @@ impl<'t> Scanner<'t> {
         Ok(())
     }
 
-    fn flow_start(&mut self, token: YamlToken) -> Result<(), Fault> {
+    fn flow_start(&mut self, token: YamlToken) -> Result<(), YamlFault> {
         self.save_key()?;
         self.keys.push(SimpleKey::default());
         self.may_be_key = true;
@@ -307,7 +307,7 @@ impl<'t> Scanner<'t> {
         Ok(())
     }
 
-    fn flow_end(&mut self, token: YamlToken) -> Result<(), Fault> {
+    fn flow_end(&mut self, token: YamlToken) -> Result<(), YamlFault> {
         self.drop_key()?;
         if self.is_in_flow() {
             self.keys.pop();
@@ -317,7 +317,7 @@ impl<'t> Scanner<'t> {
         Ok(())
     }
 
-    fn flow_entry(&mut self) -> Result<(), Fault> {
+    fn flow_entry(&mut self) -> Result<(), YamlFault> {
         self.drop_key()?;
         self.may_be_key = true;
         self.indicator(YamlToken::FlowEntry);
@@ -329,7 +329,7 @@ impl<'t> Scanner<'t> {
         self.cursor.skip();
     }
 
-    fn block_entry(&mut self) -> Result<(), Fault> {
+    fn block_entry(&mut self) -> Result<(), YamlFault> {
         self.open_block(YamlToken::BlockSequence, "block sequence entries are not allowed in this context")?;
         self.drop_key()?;
         self.may_be_key = true;
@@ -338,7 +338,7 @@ impl<'t> Scanner<'t> {
     }
 
     /// Within a flow collection nothing is opened.
-    fn open_block(&mut self, token: YamlToken, refusal: &str) -> Result<(), Fault> {
+    fn open_block(&mut self, token: YamlToken, refusal: &str) -> Result<(), YamlFault> {
         if self.is_in_flow() {
             return Ok(());
         }
@@ -350,7 +350,7 @@ impl<'t> Scanner<'t> {
         Ok(())
     }
 
-    fn key(&mut self) -> Result<(), Fault> {
+    fn key(&mut self) -> Result<(), YamlFault> {
         self.open_block(YamlToken::BlockMapping, "mapping keys are not allowed in this context")?;
         self.drop_key()?;
         self.may_be_key = !self.is_in_flow();
@@ -359,7 +359,7 @@ impl<'t> Scanner<'t> {
     }
 
     /// A colon: what was noted before it was a key.
-    fn value(&mut self) -> Result<(), Fault> {
+    fn value(&mut self) -> Result<(), YamlFault> {
         if self.is_still_possible(self.keys.len() - 1)? {
             let SimpleKey { token, mark, .. } = *self.last_key();
             self.queue.insert(token - self.taken, Located { token: YamlToken::Key, line: mark.line });
@@ -374,7 +374,7 @@ impl<'t> Scanner<'t> {
         Ok(())
     }
 
-    fn anchor(&mut self) -> Result<(), Fault> {
+    fn anchor(&mut self) -> Result<(), YamlFault> {
         self.begin_content()?;
         let line = self.cursor.mark.line;
         let token = self.scan_anchor()?;
@@ -382,7 +382,7 @@ impl<'t> Scanner<'t> {
         Ok(())
     }
 
-    fn tag(&mut self) -> Result<(), Fault> {
+    fn tag(&mut self) -> Result<(), YamlFault> {
         self.begin_content()?;
         let line = self.cursor.mark.line;
         let token = self.scan_tag()?;
@@ -390,7 +390,7 @@ impl<'t> Scanner<'t> {
         Ok(())
     }
 
-    fn block_scalar(&mut self, is_literal: bool) -> Result<(), Fault> {
+    fn block_scalar(&mut self, is_literal: bool) -> Result<(), YamlFault> {
         self.drop_key()?;
         self.may_be_key = true;
         let line = self.cursor.mark.line;
@@ -399,7 +399,7 @@ impl<'t> Scanner<'t> {
         Ok(())
     }
 
-    fn plain_scalar(&mut self) -> Result<(), Fault> {
+    fn plain_scalar(&mut self) -> Result<(), YamlFault> {
         self.begin_content()?;
         let line = self.cursor.mark.line;
         let (text, ends_line) = self.scan_plain()?;

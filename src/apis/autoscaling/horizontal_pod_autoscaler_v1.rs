@@ -125,9 +125,9 @@ fn list_in(list: Option<Value>, convert: fn(Value) -> Value) -> Vec<Value> {
 }
 
 /// What each kind of metric calls its parts in v1: the source, then (v1, v2) of every field.
-type Names = &'static [(&'static str, &'static [(&'static str, &'static str)])];
+type MetricNames = &'static [(&'static str, &'static [(&'static str, &'static str)])];
 
-const SPECS: Names = &[
+const SPECS: MetricNames = &[
     (
         "object",
         &[
@@ -164,7 +164,7 @@ const RESOURCE_SPEC: &[(&str, &str)] = &[
     ("targetAverageUtilization", "target.averageUtilization"),
     ("targetAverageValue", "target.averageValue"),
 ];
-const STATUSES: Names = &[
+const STATUSES: MetricNames = &[
     (
         "object",
         &[
@@ -233,7 +233,7 @@ fn status_from_v2(metric: Value) -> Value {
     renamed(metric, STATUSES, false)
 }
 
-fn renamed(metric: Value, names: Names, is_to_v2: bool) -> Value {
+fn renamed(metric: Value, names: MetricNames, is_to_v2: bool) -> Value {
     let mut new = json!({"type": at(&metric, "type")});
     for (source, fields) in names {
         let Some(old) = metric.get(source).filter(|old| !old.is_null()) else { continue };

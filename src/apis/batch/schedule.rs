@@ -15,16 +15,16 @@ const YEARS: i32 = 5;
 
 /// When a CronJob is due: a set of values for each field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Schedule {
+pub enum CronSchedule {
     /// At the minutes whose parts are all in their sets.
-    Fields(Box<Fields>),
+    Fields(Box<CronFields>),
     /// `@every 1h30m`, in seconds.
     Every(u64),
 }
 
 /// The values of the five fields, as bits: bit n is set when n is one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fields {
+pub struct CronFields {
     /// 0 to 59.
     pub minutes: u64,
     /// 0 to 23.
@@ -58,16 +58,16 @@ const MONTHS: CronBounds = CronBounds {
 const DAYS_OF_WEEK: CronBounds =
     CronBounds { least: 0, most: 6, names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"] };
 
-impl Schedule {
+impl CronSchedule {
     /// The first time after another at which it is due by the clocks of `zone`; nothing when it never is.
     pub fn next(&self, after: Time, zone: &TimeZone) -> Option<Time> {
         let after = after.with_nanosecond(0)?;
         match self {
-            Schedule::Every(seconds) => {
+            CronSchedule::Every(seconds) => {
                 let delay = TimeDelta::try_seconds(i64::try_from(*seconds).ok()?)?;
                 after.checked_add_signed(delay)
             }
-            Schedule::Fields(fields) => {
+            CronSchedule::Fields(fields) => {
                 let time = after.checked_add_signed(TimeDelta::seconds(1))?;
                 FireTimeSearch { fields, zone, time, is_cut: false }.run()
             }
@@ -78,7 +78,7 @@ impl Schedule {
 /// A time that moves on until all fields fit, the greatest first. Where a lesser field runs over, the greater
 /// ones are looked at again.
 struct FireTimeSearch<'a> {
-    fields: &'a Fields,
+    fields: &'a CronFields,
     zone: &'a TimeZone,
     time: Time,
     /// Whether what is less than the field that moved first is at its beginning.
@@ -158,7 +158,7 @@ impl FireTimeSearch<'_> {
     }
 }
 
-impl Fields {
+impl CronFields {
     /// When both days are given, one of them is enough.
     fn has_day(&self, local: NaiveDateTime) -> bool {
         let of_month = self.days_of_month >> local.day() & 1 == 1;
@@ -168,7 +168,7 @@ impl Fields {
 }
 
 /// Reads a schedule; the error is upstream's.
-pub fn parse(text: &str) -> Result<Schedule, BadSchedule> {
+pub fn parse(text: &str) -> Result<CronSchedule, BadSchedule> {
     if text.is_empty() {
         return Err("empty spec string".into());
     }
@@ -185,7 +185,7 @@ pub fn parse(text: &str) -> Result<Schedule, BadSchedule> {
     };
     let is_star = |range: &str| matches!(range, "*" | "?" | "*/1" | "?/1");
     let is_any = |part: &str| part.split(',').any(is_star);
-    Ok(Schedule::Fields(Box::new(Fields {
+    Ok(CronSchedule::Fields(Box::new(CronFields {
         minutes: field(minutes, &MINUTES)?,
         hours: field(hours, &HOURS)?,
         days_of_month: field(days, &DAYS_OF_MONTH)?,
@@ -210,7 +210,7 @@ fn split_time_zone(text: &str) -> (Option<&str>, &str) {
     (Some(zone), schedule.trim())
 }
 
-fn descriptor(text: &str) -> Result<Schedule, BadSchedule> {
+fn descriptor(text: &str) -> Result<CronSchedule, BadSchedule> {
     let fields = match text {
         "@yearly" | "@annually" => "0 0 1 1 *",
         "@monthly" => "0 0 1 * *",
@@ -226,9 +226,9 @@ fn descriptor(text: &str) -> Result<Schedule, BadSchedule> {
 }
 
 /// Go's durations, in whole seconds; at least one.
-fn every(text: &str, duration: &str) -> Result<Schedule, BadSchedule> {
+fn every(text: &str, duration: &str) -> Result<CronSchedule, BadSchedule> {
     match apimachinery::duration::parse(duration) {
-        Some(duration) => Ok(Schedule::Every(duration.as_secs().max(1))),
+        Some(duration) => Ok(CronSchedule::Every(duration.as_secs().max(1))),
         None => Err(format!("failed to parse duration {text}: time: invalid duration {duration:?}").into()),
     }
 }
@@ -297,7 +297,7 @@ mod tests {
 
     fn minutes(text: &str) -> Vec<u64> {
         match parse(&format!("{text} * * * *")) {
-            Ok(Schedule::Fields(fields)) => {
+            Ok(CronSchedule::Fields(fields)) => {
                 (0..60).filter(|minute| fields.minutes >> minute & 1 == 1).collect()
             }
             other => panic!("{text}: {other:?}"),
@@ -313,7 +313,7 @@ mod tests {
         assert_eq!(minutes("*").len(), 60);
         assert_eq!(parse("@daily"), parse("0 0 * * *"));
         assert_eq!(parse("0 0 * JAN Sun"), parse("0 0 * 1 0"));
-        assert_eq!(parse("@every 1h30m"), Ok(Schedule::Every(5400)));
+        assert_eq!(parse("@every 1h30m"), Ok(CronSchedule::Every(5400)));
     }
 
     /// What the original gives for these (its own tests, and what follows from its rules).

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::devices::{
-    Names, configuration, device_id, raw_object, reference, references, request_names, set, tolerations,
+    RequestNames, configuration, device_id, raw_object, reference, references, request_names, set,
+    tolerations,
 };
 use super::names::uid;
 use crate::core::pod::validation::node_selector;
@@ -57,7 +58,7 @@ pub(super) fn validate_status_update(new: &Value, old: &Value, errors: &mut Fiel
     }
 }
 
-fn validate_allocation(allocation: &Field, names: &Names, errors: &mut FieldErrors) {
+fn validate_allocation(allocation: &Field, names: &RequestNames, errors: &mut FieldErrors) {
     for result in at_most(&allocation.child("devices.results"), MOST_RESULTS, errors) {
         reference(&result.child("request"), names, errors);
         device_id(&result, errors);

@@ -64,16 +64,16 @@ pub(super) fn claim(devices: &Field, errors: &mut FieldErrors) {
 }
 
 /// The requests of a claim, and of each its subrequests.
-pub(super) type Names = BTreeMap<String, Vec<String>>;
+pub(super) type RequestNames = BTreeMap<String, Vec<String>>;
 
 /// The names that may be referred to.
-pub(super) fn request_names(devices: &Field) -> Names {
+pub(super) fn request_names(devices: &Field) -> RequestNames {
     let name = |field: &Field| field.child("name").text().to_owned();
     let of = |request: &Field| request.each("firstAvailable").iter().map(name).collect();
     devices.each("requests").iter().map(|request| (name(request), of(request))).collect()
 }
 
-fn is_known(names: &Names, wanted: &str) -> bool {
+fn is_known(names: &RequestNames, wanted: &str) -> bool {
     match wanted.split_once('/') {
         None => names.contains_key(wanted),
         Some((request, below)) => {
@@ -246,7 +246,7 @@ pub(super) fn raw_object(field: &Field, is_stored: bool, most_bytes: usize, erro
 }
 
 /// The requests that a part of a claim is about: each once.
-pub(super) fn references(list: &Field, names: &Names, errors: &mut FieldErrors) {
+pub(super) fn references(list: &Field, names: &RequestNames, errors: &mut FieldErrors) {
     let given = at_most(list, MOST, errors);
     given.iter().for_each(|name| reference(name, names, errors));
     let is_again = repeats(given.iter().map(|one| one.text()));
@@ -258,7 +258,7 @@ pub(super) fn references(list: &Field, names: &Names, errors: &mut FieldErrors) 
 }
 
 /// `validateRequestNameRef`
-pub(super) fn reference(name: &Field, names: &Names, errors: &mut FieldErrors) {
+pub(super) fn reference(name: &Field, names: &RequestNames, errors: &mut FieldErrors) {
     let parts: Vec<&str> = name.text().split('/').collect();
     if parts.len() <= 2 {
         for part in parts {
@@ -272,7 +272,7 @@ pub(super) fn reference(name: &Field, names: &Names, errors: &mut FieldErrors) {
     }
 }
 
-fn validate_constraint(constraint: &Field, names: &Names, errors: &mut FieldErrors) {
+fn validate_constraint(constraint: &Field, names: &RequestNames, errors: &mut FieldErrors) {
     references(&constraint.child("requests"), names, errors);
     let attributes = ["matchAttribute", "distinctAttribute"].map(|name| constraint.child(name));
     match attributes.iter().find(|attribute| attribute.is_set()) {

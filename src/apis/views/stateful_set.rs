@@ -60,13 +60,13 @@ pub struct StatefulSetUpdateStrategy {
     #[serde(rename = "type")]
     pub strategy_type: String,
     /// Only beside `RollingUpdate`.
-    pub rolling_update: Option<RollingUpdate>,
+    pub rolling_update: Option<RollingUpdateStatefulSetStrategy>,
 }
 
 /// `apps/v1.RollingUpdateStatefulSetStrategy`
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct RollingUpdate {
+pub struct RollingUpdateStatefulSetStrategy {
     /// Pods below this one, counted from the first, stay as they are.
     pub partition: i64,
     /// How many may be missing at a time; 1 when it is not set.

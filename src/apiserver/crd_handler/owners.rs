@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use apimachinery::managed_fields::{FieldManager, OneVersion, Type, Updater};
+use apimachinery::managed_fields::{FieldManager, OneVersion, SchemaType, Updater};
 use apimachinery::schema::Schemas;
 use apimachinery::time::{Time, rfc3339};
 use apis::apiextensions::custom_resource_definition::CUSTOM_RESOURCE_DEFINITIONS;
@@ -17,7 +17,7 @@ pub(super) fn own_status(current: &Value, new: &mut Value, now: Time) {
     let kind = &CUSTOM_RESOURCE_DEFINITIONS;
     let Some(schema) = Schemas::lookup(&kind.definition) else { return };
     let updater = Updater {
-        kind: Type::Known(schema),
+        kind: SchemaType::Known(schema),
         api_version: API_VERSION,
         reset: &kind.reset_fields(Some(Subresource::Status)),
         converter: &OneVersion,

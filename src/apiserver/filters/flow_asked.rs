@@ -10,7 +10,7 @@ use super::passed::Passed;
 use crate::request::{RequestInfo, UnknownPath, bounded};
 use apimachinery::gvk::GroupResource;
 use apimachinery::wire::{ApiResponse, AskedBefore, InProcessUser};
-use flow::{Flow, Operation, RoutedRequest, Step, StepId, is_renewal};
+use flow::{Flow, RoutedRequest, Step, StepId, WriteOperation, is_renewal};
 
 /// The header in which a client says of which trace it is (W3C Trace Context).
 pub(super) const TRACE_PARENT: &str = "traceparent";
@@ -141,7 +141,7 @@ pub(super) fn is_told(info: &RequestInfo) -> bool {
     }
     let is_update = info.resource == "leases" && matches!(info.verb.as_str(), "update" | "patch");
     let resource = || GroupResource::new(&info.group, &info.resource).to_string();
-    !(is_update && is_renewal(&resource(), Operation::Update))
+    !(is_update && is_renewal(&resource(), WriteOperation::Update))
 }
 
 #[cfg(test)]

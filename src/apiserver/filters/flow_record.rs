@@ -21,7 +21,7 @@ use super::{Next, Passing};
 use crate::authentication::{Authenticated, CredentialsRefused, Said};
 use crate::authorizer::{self, Allowed};
 use crate::request::{PassedOn, RequestInfo, bounded};
-use apimachinery::decode::{Format, name_in};
+use apimachinery::decode::{BodyFormat, name_in};
 use apimachinery::gvk::GroupResource;
 use apimachinery::status::Status;
 use apimachinery::user::UserInfo;
@@ -46,7 +46,7 @@ struct AskedRequest {
     component: Option<Arc<UserInfo>>,
     cause: Option<StepId>,
     /// How the body is written.
-    format: Option<Format>,
+    format: Option<BodyFormat>,
     /// The step of a write; none of a read that is noted only when it is refused.
     step: StepId,
 }
@@ -96,7 +96,7 @@ fn asked(flow: &Flow, request: &mut Passed) -> Option<AskedRequest> {
     let component = request.extensions().get().map(|InProcessUser(user)| user.clone());
     request.ctx.cause = request.ctx.cause.or_else(|| asked_before(request));
     let cause = cause(request);
-    let format = Format::of(request.headers());
+    let format = BodyFormat::of(request.headers());
     let mut asked = AskedRequest { info, component, cause, format, step: StepId::NONE };
     asked.step = note(flow, request, |_| received(flow, &asked));
     let given = request.headers().get(TRACE_PARENT).and_then(|value| value.to_str().ok());
@@ -201,7 +201,11 @@ fn words(flow: &Flow, response: &ApiResponse) -> Vec<Step> {
 }
 
 /// The name of the object that a create would have made; nothing where nobody can know.
-async fn name_in_body(clock: &Clock, format: Option<Format>, response: &mut ApiResponse) -> Option<Arc<str>> {
+async fn name_in_body(
+    clock: &Clock,
+    format: Option<BodyFormat>,
+    response: &mut ApiResponse,
+) -> Option<Arc<str>> {
     let extensions = response.extensions_mut();
     let name: Arc<str> = if let Some(Attempted { name, .. }) = extensions.get() {
         name.clone()
@@ -214,7 +218,7 @@ async fn name_in_body(clock: &Clock, format: Option<Format>, response: &mut ApiR
     Some(name).filter(|name| name.len() <= MAX_NAME_BYTES)
 }
 
-async fn read_name(clock: &Clock, format: Format, body: Body) -> Option<String> {
+async fn read_name(clock: &Clock, format: BodyFormat, body: Body) -> Option<String> {
     let read = clock.timeout_for_client(BODY_PATIENCE, Limited::new(body, MAX_BODY_BYTES).collect()).await;
     name_in(&read.ok()?.ok()?.to_bytes(), format)
 }
@@ -320,7 +324,7 @@ mod tests {
     use apimachinery::status::{StatusCause, StatusDetails};
     use apimachinery::user::UserInfo;
     use clock::Clock;
-    use flow::Operation;
+    use flow::WriteOperation;
 
     async fn know(known: &Authenticated, mut request: Passing, next: Next<'_>) -> ApiResponse {
         request.story.authenticated = Some(known.clone());
@@ -344,7 +348,7 @@ mod tests {
             .service(endpoint(move |request: Passed| {
                 let cause = request.ctx.cause.map(StepId);
                 let (resource, namespace, name) = ("pods".into(), "ns".into(), "a".into());
-                let (operation, uid) = (Operation::Create, None);
+                let (operation, uid) = (WriteOperation::Create, None);
                 if code == 200 {
                     store.record(
                         cause,
@@ -420,7 +424,7 @@ mod tests {
         let name = async |body: Body| {
             let mut response = ApiResponse::default();
             response.extensions_mut().insert(UnreadBody::new(body));
-            name_in_body(&Clock::real(), Some(Format::Json), &mut response).await
+            name_in_body(&Clock::real(), Some(BodyFormat::Json), &mut response).await
         };
         let body = |name: &str| Body::from(format!("{{\"metadata\":{{\"name\":{name:?}}}}}"));
         assert_eq!(name(body("web")).await.as_deref(), Some("web"));
@@ -435,7 +439,7 @@ mod tests {
         let mut response = ApiResponse::default();
         let never = Body::from_stream(futures::stream::pending::<Result<bytes::Bytes, std::io::Error>>());
         response.extensions_mut().insert(UnreadBody::new(never));
-        let reading = name_in_body(&clock, Some(Format::Json), &mut response);
+        let reading = name_in_body(&clock, Some(BodyFormat::Json), &mut response);
         let passing = async {
             tokio::task::yield_now().await;
             clock.advance(BODY_PATIENCE);

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::store::Part;
 use super::{Registry, UpdatedObjectInfo};
 use crate::request::RequestContext;
-use apimachinery::managed_fields::{FieldManager, OneVersion, Type, Updater};
+use apimachinery::managed_fields::{FieldManager, OneVersion, SchemaType, Updater};
 use apimachinery::schema::{Schemas, apply_defaults, complete, zero_object};
 use apimachinery::status::Status;
 use apimachinery::time::rfc3339;
@@ -91,7 +91,7 @@ impl Registry {
         let now = if live.is_some() { self.0.clock.now() } else { self.0.started };
         let manager = FieldManager {
             updater: Updater {
-                kind: Type::Known(schema),
+                kind: SchemaType::Known(schema),
                 api_version: &api_version,
                 reset: &reset,
                 converter: &OneVersion,

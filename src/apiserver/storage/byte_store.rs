@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use clock::Clock;
-use etcd::{Error, Expect, KeyValue, Kv, LeaseId, Op, Range, Revision, Txn, Watch, WatchBatch};
+use etcd::{Expect, KeyValue, Kv, LeaseId, Op, Range, Revision, StoreError, Txn, Watch, WatchBatch};
 use etcd_client::{EtcdClient, EtcdWatch};
 
 /// Keys, bytes and revisions. Cloning shares it.
@@ -41,11 +41,11 @@ impl ByteStore {
     /// Our own store.
     ///
     /// # Errors
-    /// [`Error::NotOnEtcd`] where there is none: `what` needs it.
-    pub fn own(&self, what: &'static str) -> Result<&Kv, Error> {
+    /// [`StoreError::NotOnEtcd`] where there is none: `what` needs it.
+    pub fn own(&self, what: &'static str) -> Result<&Kv, StoreError> {
         match self {
             ByteStore::Own(kv) => Ok(kv),
-            ByteStore::Etcd(_) => Err(Error::NotOnEtcd(what)),
+            ByteStore::Etcd(_) => Err(StoreError::NotOnEtcd(what)),
         }
     }
 
@@ -65,8 +65,8 @@ impl ByteStore {
     /// The newest revision.
     ///
     /// # Errors
-    /// [`Error::Etcd`], [`Error::Closed`].
-    pub async fn revision(&self) -> Result<Revision, Error> {
+    /// [`StoreError::Etcd`], [`StoreError::Closed`].
+    pub async fn revision(&self) -> Result<Revision, StoreError> {
         match self {
             ByteStore::Own(kv) => Ok(kv.revision()),
             ByteStore::Etcd(client) => Box::pin(client.revision()).await,
@@ -93,8 +93,8 @@ impl ByteStore {
     /// The key as it was at a revision (None: now).
     ///
     /// # Errors
-    /// As [`Kv::get`], and [`Error::Etcd`].
-    pub async fn get(&self, key: &str, at: Option<Revision>) -> Result<Option<KeyValue>, Error> {
+    /// As [`Kv::get`], and [`StoreError::Etcd`].
+    pub async fn get(&self, key: &str, at: Option<Revision>) -> Result<Option<KeyValue>, StoreError> {
         let (found, _) = match self {
             ByteStore::Own(kv) => kv.get(key, at)?,
             ByteStore::Etcd(client) => Box::pin(client.get(key, at)).await?,
@@ -105,14 +105,14 @@ impl ByteStore {
     /// The keys that start with `prefix`, as [`Kv::range`] reads them.
     ///
     /// # Errors
-    /// As [`Kv::range`], and [`Error::Etcd`].
+    /// As [`Kv::range`], and [`StoreError::Etcd`].
     pub async fn range(
         &self,
         prefix: &str,
         from: Option<&str>,
         limit: Option<usize>,
         at: Option<Revision>,
-    ) -> Result<Range, Error> {
+    ) -> Result<Range, StoreError> {
         match self {
             ByteStore::Own(kv) => kv.range(prefix, from, limit, at),
             ByteStore::Etcd(client) => Box::pin(client.range(prefix, from, limit, at)).await,
@@ -122,8 +122,8 @@ impl ByteStore {
     /// As [`Kv::txn`]; of a put, what it replaced is told by our own store alone.
     ///
     /// # Errors
-    /// As [`Kv::txn`]; [`Error::Etcd`], after which nobody knows whether it was done.
-    pub async fn txn(&self, key: &str, expect: Expect, op: Op) -> Result<Txn, Error> {
+    /// As [`Kv::txn`]; [`StoreError::Etcd`], after which nobody knows whether it was done.
+    pub async fn txn(&self, key: &str, expect: Expect, op: Op) -> Result<Txn, StoreError> {
         match self {
             ByteStore::Own(kv) => kv.txn(key, expect, op).await,
             ByteStore::Etcd(client) => Box::pin(client.txn(key, expect, op)).await,
@@ -133,8 +133,8 @@ impl ByteStore {
     /// Makes a lease that expires after `ttl`.
     ///
     /// # Errors
-    /// As [`Kv::grant_lease`], and [`Error::Etcd`].
-    pub async fn grant_lease(&self, ttl: Duration) -> Result<LeaseId, Error> {
+    /// As [`Kv::grant_lease`], and [`StoreError::Etcd`].
+    pub async fn grant_lease(&self, ttl: Duration) -> Result<LeaseId, StoreError> {
         match self {
             ByteStore::Own(kv) => kv.grant_lease(ttl).await,
             ByteStore::Etcd(client) => Box::pin(client.grant_lease(ttl)).await,
@@ -144,8 +144,8 @@ impl ByteStore {
     /// Watches the keys that start with `prefix` for changes after a revision; one to come is waited for.
     ///
     /// # Errors
-    /// As [`Kv::watch`], and [`Error::Etcd`].
-    pub(super) async fn watch(&self, prefix: &str, after: Revision) -> Result<ByteWatch, Error> {
+    /// As [`Kv::watch`], and [`StoreError::Etcd`].
+    pub(super) async fn watch(&self, prefix: &str, after: Revision) -> Result<ByteWatch, StoreError> {
         match self {
             ByteStore::Own(kv) => kv.watch(prefix, after).map(ByteWatch::Own),
             ByteStore::Etcd(client) => {
@@ -173,8 +173,8 @@ impl ByteStore {
     /// Forgets the history before a revision.
     ///
     /// # Errors
-    /// As [`Kv::compact`], and [`Error::Etcd`].
-    pub async fn compact(&self, before: Revision) -> Result<(), Error> {
+    /// As [`Kv::compact`], and [`StoreError::Etcd`].
+    pub async fn compact(&self, before: Revision) -> Result<(), StoreError> {
         match self {
             ByteStore::Own(kv) => kv.compact(before).await,
             ByteStore::Etcd(client) => client.compact(before).await,
@@ -195,7 +195,7 @@ impl ByteStore {
         }
     }
 
-    /// Ends it: every read, write and watch answers [`Error::Closed`] from now on.
+    /// Ends it: every read, write and watch answers [`StoreError::Closed`] from now on.
     pub async fn close(&self) {
         match self {
             ByteStore::Own(kv) => kv.close().await,
@@ -208,8 +208,8 @@ impl ByteWatch {
     /// As [`Watch::next`].
     ///
     /// # Errors
-    /// As [`Watch::next`], and [`Error::Etcd`].
-    pub(super) async fn next(&mut self) -> Result<WatchBatch, Error> {
+    /// As [`Watch::next`], and [`StoreError::Etcd`].
+    pub(super) async fn next(&mut self) -> Result<WatchBatch, StoreError> {
         match self {
             ByteWatch::Own(watch) => watch.next().await,
             ByteWatch::Etcd(watch) => Box::pin(watch.next()).await,

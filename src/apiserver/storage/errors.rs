@@ -1,5 +1,5 @@
 //! What etcd refuses, in Kubernetes' words (`storage/errors.go`, `storage/etcd3/errors.go`). The one place
-//! where an [`etcd::Error`] becomes a [`Status`].
+//! where an [`etcd::StoreError`] becomes a [`Status`].
 
 use apimachinery::field_error::FieldErrors;
 use apimachinery::gvk::GroupVersion;
@@ -10,14 +10,14 @@ use etcd::{self, Revision};
 const TOO_LARGE_RETRY_SECONDS: u32 = 1;
 
 /// The answer to whoever asked something of the store.
-pub(super) fn interpret(error: etcd::Error) -> Status {
+pub(super) fn interpret(error: etcd::StoreError) -> Status {
     match error {
-        etcd::Error::Compacted { .. } => {
+        etcd::StoreError::Compacted { .. } => {
             Status::expired("The resourceVersion for the provided list is too old.")
         }
-        etcd::Error::FutureRevision { requested, current } => too_large(requested, current),
+        etcd::StoreError::FutureRevision { requested, current } => too_large(requested, current),
         // Upstream's handlers pass on what is no status as it is, and without a reason.
-        etcd::Error::Etcd(words) => Status::failure(500, "", words),
+        etcd::StoreError::Etcd(words) => Status::failure(500, "", words),
         other => Status::internal(other),
     }
 }

@@ -49,7 +49,7 @@ fn json(value: &[u8]) -> Result<Value, Malformed> {
 }
 
 fn message(kind: &Kind, value: &[u8]) -> Result<Value, Malformed> {
-    let wrong = |error: protobuf::Error| Malformed::new(error.to_string());
+    let wrong = |error: protobuf::ProtobufError| Malformed::new(error.to_string());
     let envelope = protobuf::open(value).map_err(wrong)?;
     let schema =
         Schemas::lookup(&kind.definition).ok_or_else(|| Malformed::new("its kind has no protobuf"))?;

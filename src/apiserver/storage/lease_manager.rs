@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use clock::Clock;
-use etcd::{Error, LeaseId};
+use etcd::{LeaseId, StoreError};
 use sync::Mutex;
 
 use super::byte_store::ByteStore;
@@ -42,7 +42,7 @@ impl LeaseManager {
     ///
     /// # Errors
     /// As [`ByteStore::grant_lease`].
-    pub(super) async fn lease(&self, time_to_live: Duration) -> Result<LeaseId, Error> {
+    pub(super) async fn lease(&self, time_to_live: Duration) -> Result<LeaseId, StoreError> {
         if let Some(id) = self.share(time_to_live) {
             return Ok(id);
         }
@@ -93,7 +93,8 @@ mod tests {
         let leases = LeaseManager::new(kv.clone().into(), clock.clone());
         let hour = Duration::from_secs(3600);
         let herd = (0..2 * MAX_OBJECTS + 1).map(|_| leases.lease(hour));
-        let given: Result<Vec<LeaseId>, Error> = futures::future::join_all(herd).await.into_iter().collect();
+        let given: Result<Vec<LeaseId>, StoreError> =
+            futures::future::join_all(herd).await.into_iter().collect();
         let given = given.unwrap();
         assert_eq!(kv.leases().len(), 3, "one for each thousand");
         for lease in kv.leases() {

@@ -14,7 +14,7 @@ use apimachinery::status::Status;
 use apimachinery::watch::{Bookmark, WatchEvent};
 use apis::kind::Kind;
 use client_go::reflector::{Events, ListerWatcher};
-use etcd::{Error, Event, EventKind, Revision, WatchBatch};
+use etcd::{EventKind, KeyEvent, Revision, StoreError, WatchBatch};
 
 /// All objects of one kind, in etcd.
 pub(super) struct EtcdListerWatcher {
@@ -30,7 +30,7 @@ pub(super) struct EtcdEvents {
     log: ByteWatch,
     kind: Arc<Kind>,
     /// The rest of the last batch.
-    batch: VecDeque<Event>,
+    batch: VecDeque<KeyEvent>,
     /// The revision of the last batch, when it is still to be told.
     progress: Option<Revision>,
 }
@@ -70,7 +70,7 @@ impl Events for EtcdEvents {
                     (self.batch, self.progress) = (events.into(), Some(revision));
                 }
                 // The cluster is going down, and this with it: nothing is to be said or tried again.
-                Err(Error::Closed) => std::future::pending().await,
+                Err(StoreError::Closed) => std::future::pending().await,
                 Err(error) => return Some(WatchEvent::error(super::errors::interpret(error))),
             }
         }
@@ -79,7 +79,7 @@ impl Events for EtcdEvents {
 
 impl EtcdEvents {
     /// Bytes that are no object have been complained of and are left out.
-    fn event(&self, event: &Event) -> Option<WatchEvent> {
+    fn event(&self, event: &KeyEvent) -> Option<WatchEvent> {
         let (last, told) = match (event.kind, &event.previous) {
             (EventKind::Put, None) => (&event.kv, WatchEvent::Added as fn(_) -> _),
             (EventKind::Put, Some(_)) => (&event.kv, WatchEvent::Modified as fn(_) -> _),
@@ -94,7 +94,7 @@ impl EtcdEvents {
     }
 
     /// Before anybody hears of it.
-    fn note(&self, event: &Event, object: Option<&Object>) {
+    fn note(&self, event: &KeyEvent, object: Option<&Object>) {
         let recorder = self.store.recorder();
         if !recorder.is_on() {
             return;

@@ -13,7 +13,7 @@ use super::interface::Storage;
 use apimachinery::status::Status;
 use apis::core::endpoints::ENDPOINTS;
 use apis::tree::items;
-use etcd::{Error, Expect, Op};
+use etcd::{Expect, Op, StoreError};
 
 /// Where they are, as upstream has them.
 const MASTER_LEASES: &str = "/registry/masterleases/";
@@ -45,13 +45,13 @@ impl Storage {
         self.masters(address).await.map_err(interpret)
     }
 
-    async fn write_master_lease(&self, address: SocketAddr) -> Result<(), Error> {
+    async fn write_master_lease(&self, address: SocketAddr) -> Result<(), StoreError> {
         let lease = Some(self.kv().grant_lease(LEASE_TTL).await?);
         let value = encode(address, self.writes_protobuf());
         self.kv().txn(&key(address), Expect::Any, Op::Put { value, lease }).await.map(drop)
     }
 
-    async fn masters(&self, own: SocketAddr) -> Result<Vec<SocketAddr>, Error> {
+    async fn masters(&self, own: SocketAddr) -> Result<Vec<SocketAddr>, StoreError> {
         let found = self.kv().range(MASTER_LEASES, None, Some(MAX_SERVERS), None).await?;
         let found = found.kvs.into_iter().filter_map(|kv| decode(kv.value, own.port()));
         let mut masters: Vec<SocketAddr> = found.collect();

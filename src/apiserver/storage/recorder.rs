@@ -6,7 +6,7 @@
 use apimachinery::object::{Object, split_key};
 use apis::kind::Kind;
 use etcd::Revision;
-use flow::{Flow, HeldStage, HeldStep, Operation, Step, StepId, Uid, is_renewal};
+use flow::{Flow, HeldStage, HeldStep, Step, StepId, Uid, WriteOperation, is_renewal};
 use sync::{Mutex, MutexGuard};
 
 /// What a store tells the causal record.
@@ -43,11 +43,11 @@ pub(super) struct RecordedChange<'a> {
 }
 
 impl RecordedChange<'_> {
-    fn operation(&self) -> Operation {
+    fn operation(&self) -> WriteOperation {
         match (self.deleted, self.replaced) {
-            (true, _) => Operation::Delete,
-            (false, 0) => Operation::Create,
-            (false, _) => Operation::Update,
+            (true, _) => WriteOperation::Delete,
+            (false, 0) => WriteOperation::Create,
+            (false, _) => WriteOperation::Update,
         }
     }
 }
@@ -74,7 +74,7 @@ impl Recorder {
         cause: Option<u64>,
     ) {
         let is_update = !deleted && replaces != 0;
-        let is_step = cause.is_some() && !(is_update && is_renewal(kind.resource(), Operation::Update));
+        let is_step = cause.is_some() && !(is_update && is_renewal(kind.resource(), WriteOperation::Update));
         if !self.flow.is_stepped() || !is_step {
             return;
         }
@@ -142,7 +142,7 @@ impl Recorder {
         }
         let revision = object.metadata.resource_version;
         let stored = self.flow.stored(revision);
-        if stored.is_none() && is_renewal(kind.resource(), Operation::Update) {
+        if stored.is_none() && is_renewal(kind.resource(), WriteOperation::Update) {
             return;
         }
         self.flow.record(

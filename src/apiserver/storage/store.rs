@@ -23,7 +23,7 @@ use apimachinery::options::WatchCut;
 use apimachinery::status::Status;
 use apis::kind::Kind;
 use clock::Clock;
-use etcd::{Error, Expect, KeyValue, Op, Revision, Txn};
+use etcd::{Expect, KeyValue, Op, Revision, StoreError, Txn};
 use flow::Flow;
 use tokio::sync::Notify;
 
@@ -226,7 +226,7 @@ impl Store {
             _ => None,
         };
         let list = self.list_at(kind, request, at).await.map_err(|error| match error {
-            StoreFailure::Etcd(Error::Compacted { .. }) if request.start.is_some() => {
+            StoreFailure::Etcd(StoreError::Compacted { .. }) if request.start.is_some() => {
                 let start = request.start.as_deref().unwrap_or_default();
                 let start = start[request.selection.prefix().len()..].to_owned();
                 continue_expired(&ContinueToken { revision: None, start }.encode())
@@ -426,12 +426,12 @@ impl Store {
 }
 
 enum StoreFailure {
-    Etcd(Error),
+    Etcd(StoreError),
     Status(Status),
 }
 
-impl From<Error> for StoreFailure {
-    fn from(error: Error) -> StoreFailure {
+impl From<StoreError> for StoreFailure {
+    fn from(error: StoreError) -> StoreFailure {
         StoreFailure::Etcd(error)
     }
 }

@@ -17,7 +17,7 @@ use apimachinery::options::WatchCut;
 use apimachinery::status::Status;
 use apimachinery::watch::{Bookmark, WatchEvent};
 use apis::kind::Kind;
-use etcd::{Error, Event, EventKind, Revision, WatchBatch};
+use etcd::{EventKind, KeyEvent, Revision, StoreError, WatchBatch};
 
 /// Events that may wait for the reader; at the bound the log waits.
 const CHANNEL: usize = 100;
@@ -73,7 +73,7 @@ pub(super) async fn watch(
     let prefix = full_key(kind, &request.selection.prefix());
     let log = match store.kv().watch(&prefix, began_at(store.kv(), position)).await {
         Ok(log) => log,
-        Err(Error::Compacted { compact_revision, .. }) => {
+        Err(StoreError::Compacted { compact_revision, .. }) => {
             let _ = sender.try_send(WatchEvent::error(watch_expired(position, compact_revision)));
             return Ok(receiver);
         }
@@ -151,12 +151,12 @@ impl Pump {
     }
 
     /// Returns the revision up to which everything has been sent.
-    async fn send_batch(&mut self, batch: Result<WatchBatch, Error>) -> Result<Revision, Gone> {
+    async fn send_batch(&mut self, batch: Result<WatchBatch, StoreError>) -> Result<Revision, Gone> {
         let batch = match batch {
             Ok(batch) => batch,
             Err(error) => {
                 let status = match error {
-                    Error::Compacted { compact_revision, .. } => {
+                    StoreError::Compacted { compact_revision, .. } => {
                         watch_expired(self.position, compact_revision)
                     }
                     error => interpret(error),
@@ -195,7 +195,7 @@ impl Pump {
 }
 
 /// A change as objects; nothing when its bytes are no object, which has then been said.
-fn store_event(store: &Store, kind: &Kind, event: &Event, now: Duration) -> Option<StoreEvent> {
+fn store_event(store: &Store, kind: &Kind, event: &KeyEvent, now: Duration) -> Option<StoreEvent> {
     let previous = event.previous.as_ref().and_then(|previous| store.decode(kind, previous).ok());
     let deleted = event.kind == EventKind::Delete;
     let object = match (deleted, &event.previous) {

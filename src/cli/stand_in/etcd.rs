@@ -27,7 +27,7 @@ use apimachinery::wire::ApiService;
 use apis::scheme::Scheme;
 use apiserver::endpoints::routes::debug::Verbosity;
 use clock::Clock;
-use etcd::{Error, Kv, Options};
+use etcd::{Kv, Options, StoreError};
 use etcd_server::options::ListenOptions;
 use etcd_server::status::{EtcdStatus, UNAVAILABLE};
 use etcd_server::{EtcdServer, ServerOptions, VERSION};
@@ -201,8 +201,8 @@ impl HeldStore {
             return Err(given_away("kube-apiserver"));
         }
         let kv = self.open().map_err(|error| match error {
-            Error::Locked { process: Some(process), .. } => given_away(&format!("process {process}")),
-            Error::Locked { .. } => given_away("another process"),
+            StoreError::Locked { process: Some(process), .. } => given_away(&format!("process {process}")),
+            StoreError::Locked { .. } => given_away("another process"),
             error => EtcdStatus::from(error),
         })?;
         state.kv = Some(kv.clone());
@@ -210,7 +210,7 @@ impl HeldStore {
     }
 
     /// Where a kube-apiserver has it, too.
-    fn open(&self) -> Result<Kv, Error> {
+    fn open(&self) -> Result<Kv, StoreError> {
         let options = Options {
             data_dir: Some(self.place.folder(DEFAULT_PREFIX).join("etcd")),
             unsafe_no_fsync: self.place.unsafe_no_fsync,

@@ -49,7 +49,7 @@ fn make(certificate: &Path, key: &Path, addresses: [IpAddr; 2]) -> Result<(), Fa
         "kubernetes.default.svc.cluster.local",
     ];
     let now = Clock::real().now();
-    let failed = |error: pki::Error| Failure::new("unable to generate self signed cert", error);
+    let failed = |error: pki::PkiError| Failure::new("unable to generate self signed cert", error);
     let authority = Authority::generate(now).map_err(failed)?;
     let mut all = vec![IpAddr::from([127, 0, 0, 1])];
     for address in addresses.into_iter().filter(|address| !address.is_unspecified()) {

@@ -72,7 +72,7 @@ pub(crate) async fn start(config: Config) -> Result<Cluster, Failure> {
     let mut is_told = false;
     loop {
         match Cluster::start(config.clone()).await {
-            Err(StartError::Store(etcd::Error::Locked { .. })) if clock.elapsed() < deadline => {
+            Err(StartError::Store(etcd::StoreError::Locked { .. })) if clock.elapsed() < deadline => {
                 if !std::mem::replace(&mut is_told, true) {
                     log("the store is held by another kube-apiserver: waiting for its end");
                 }

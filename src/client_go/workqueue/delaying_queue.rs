@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::QueueKey;
-use super::queue::{HeldBack, Next, Queue};
+use super::queue::{HeldBack, NextKey, Queue};
 use clock::Clock;
 use flow::StepId;
 use sync::{Mutex, MutexGuard};
@@ -103,9 +103,9 @@ impl<K: QueueKey> DelayingQueue<K> {
             added.as_mut().enable();
             let next = self.move_ready();
             match self.queue.try_get() {
-                Next::Key(key) => return Some(key),
-                Next::ShutDown => return None,
-                Next::Empty => {}
+                NextKey::Key(key) => return Some(key),
+                NextKey::ShutDown => return None,
+                NextKey::Empty => {}
             }
             let clock = &self.shared.clock;
             tokio::select! {

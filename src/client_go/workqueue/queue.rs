@@ -65,7 +65,7 @@ pub(super) struct HeldBack {
 }
 
 /// What [`Queue::try_get`] found.
-pub(super) enum Next<K> {
+pub(super) enum NextKey<K> {
     Key(K),
     Empty,
     ShutDown,
@@ -115,9 +115,9 @@ impl<K: QueueKey> Queue<K> {
             // Registered before looking, so that what is added after the look wakes.
             added.as_mut().enable();
             match self.try_get() {
-                Next::Key(key) => return Some(key),
-                Next::ShutDown => return None,
-                Next::Empty => added.await,
+                NextKey::Key(key) => return Some(key),
+                NextKey::ShutDown => return None,
+                NextKey::Empty => added.await,
             }
         }
     }
@@ -182,10 +182,10 @@ impl<K: QueueKey> Queue<K> {
         self.lock().is_shut_down
     }
 
-    pub(super) fn try_get(&self) -> Next<K> {
+    pub(super) fn try_get(&self) -> NextKey<K> {
         let mut state = self.lock();
         let Some(key) = state.queue.pop_front() else {
-            return if state.is_shut_down { Next::ShutDown } else { Next::Empty };
+            return if state.is_shut_down { NextKey::ShutDown } else { NextKey::Empty };
         };
         debug_assert!(state.dirty.contains_key(&key), "a key that waits has to be looked at");
         let mut asked = state.dirty.remove(&key).unwrap_or_default();
@@ -195,7 +195,7 @@ impl<K: QueueKey> Queue<K> {
         }
         let other = state.processing.insert(key.clone(), asked);
         debug_assert!(other.is_none(), "one worker has a key");
-        Next::Key(key)
+        NextKey::Key(key)
     }
 
     /// What says how it is, for as long as somebody has it.
@@ -286,8 +286,8 @@ mod tests {
 
     fn next(queue: &Queue<String>) -> Option<String> {
         match queue.try_get() {
-            Next::Key(key) => Some(key),
-            Next::Empty | Next::ShutDown => None,
+            NextKey::Key(key) => Some(key),
+            NextKey::Empty | NextKey::ShutDown => None,
         }
     }
 

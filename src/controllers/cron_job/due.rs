@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 
 use apimachinery::time::Time;
 use apimachinery::time_zone::TimeZone;
-use apis::batch::schedule::Schedule;
+use apis::batch::schedule::CronSchedule;
 
 /// What is added to the time to wait, so that a clock that goes wrong a little does not wake too early.
 const NEXT_SCHEDULE_DELTA: Duration = Duration::from_millis(100);
@@ -16,7 +16,7 @@ const MANY: i64 = 100;
 /// A CronJob's schedule, and from when on it counts.
 pub(super) struct Timetable {
     /// As it is written.
-    pub schedule: Schedule,
+    pub schedule: CronSchedule,
     /// By whose clocks.
     pub zone: TimeZone,
     /// The last time that a Job was due; before the first one, the creation of the CronJob.

@@ -39,7 +39,7 @@ async fn child() {
     kv.close().await;
 }
 
-async fn write(kv: Kv, writer: u64, seed: u64) -> Error {
+async fn write(kv: Kv, writer: u64, seed: u64) -> StoreError {
     let mut numbers = Numbers(seed * 100 + writer);
     loop {
         let key = format!("/{writer}/{}", numbers.below(20));

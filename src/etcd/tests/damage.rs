@@ -61,11 +61,11 @@ fn start(dir: &Path, expected: &[KeyValue], what: &str) -> bool {
             assert_eq!(kv.revision(), 18, "{what}");
             true
         }
-        Err(Error::Lost(loss)) => {
+        Err(StoreError::Lost(loss)) => {
             assert_eq!(loss.promised, 18, "{what}: {loss}");
             false
         }
-        Err(Error::Corrupt(text) | Error::Io(text)) => {
+        Err(StoreError::Corrupt(text) | StoreError::Io(text)) => {
             assert!(!text.is_empty());
             false
         }
@@ -182,7 +182,7 @@ async fn recovering_takes_what_is_there_and_gives_no_revision_twice() {
         });
     };
     let (_parent, dir) = lossy(cut).await;
-    let Err(Error::Lost(loss)) = try_on_disk(&dir) else { panic!("it is half gone") };
+    let Err(StoreError::Lost(loss)) = try_on_disk(&dir) else { panic!("it is half gone") };
     assert!(loss.reached > 1 && loss.reached < 101, "{loss}");
     let kv = Kv::open(Options { recover: true, ..disk_options(&dir) }, stepped_clock()).unwrap();
     let recovery = kv.recovery().unwrap().to_string();

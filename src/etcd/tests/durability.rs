@@ -17,45 +17,48 @@ struct Disk {
     records: Mutex<BTreeMap<Revision, Bytes>>,
     /// What was removed since the last flush, in order.
     removed: Mutex<Vec<Revision>>,
-    outcomes: Mutex<mpsc::Receiver<Result<(), Error>>>,
+    outcomes: Mutex<mpsc::Receiver<Result<(), StoreError>>>,
 }
 
 impl Log for Disk {
-    fn append(&self, revision: Revision, record: Vec<u8>) -> Result<Bytes, Error> {
+    fn append(&self, revision: Revision, record: Vec<u8>) -> Result<Bytes, StoreError> {
         let record = Bytes::from(record);
         self.records.lock().insert(revision, record.clone());
         Ok(record)
     }
 
-    fn read(&self, revision: Revision) -> Result<Option<Bytes>, Error> {
+    fn read(&self, revision: Revision) -> Result<Option<Bytes>, StoreError> {
         Ok(self.records.lock().get(&revision).cloned())
     }
 
-    fn remove(&self, revision: Revision) -> Result<(), Error> {
+    fn remove(&self, revision: Revision) -> Result<(), StoreError> {
         self.records.lock().remove(&revision);
         self.removed.lock().push(revision);
         Ok(())
     }
 
-    fn set_fact(&self, _name: &str, _value: Option<u64>) -> Result<(), Error> {
+    fn set_fact(&self, _name: &str, _value: Option<u64>) -> Result<(), StoreError> {
         Ok(())
     }
 
-    fn facts(&self, _prefix: &str) -> Result<Vec<(String, u64)>, Error> {
+    fn facts(&self, _prefix: &str) -> Result<Vec<(String, u64)>, StoreError> {
         Ok(Vec::new())
     }
 
-    fn flush(&self) -> Result<(), Error> {
+    fn flush(&self) -> Result<(), StoreError> {
         self.removed.lock().clear();
         self.outcomes.lock().recv().unwrap_or(Ok(()))
     }
 
-    fn replay(&self, visit: &mut dyn FnMut(Revision, Bytes) -> Result<(), Error>) -> Result<(), Error> {
+    fn replay(
+        &self,
+        visit: &mut dyn FnMut(Revision, Bytes) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
         self.records.lock().iter().try_for_each(|(revision, record)| visit(*revision, record.clone()))
     }
 }
 
-fn store() -> (Kv, Arc<Disk>, mpsc::Sender<Result<(), Error>>) {
+fn store() -> (Kv, Arc<Disk>, mpsc::Sender<Result<(), StoreError>>) {
     let (outcomes, receiver) = mpsc::channel();
     let disk = Arc::new(Disk {
         records: Mutex::default(),
@@ -69,7 +72,7 @@ fn store() -> (Kv, Arc<Disk>, mpsc::Sender<Result<(), Error>>) {
 }
 
 /// Writes in a task of its own, and waits until the log has it.
-async fn begin(kv: &Kv, disk: &Disk, key: &'static str) -> tokio::task::JoinHandle<Result<Txn, Error>> {
+async fn begin(kv: &Kv, disk: &Disk, key: &'static str) -> tokio::task::JoinHandle<Result<Txn, StoreError>> {
     let before = disk.records.lock().len();
     let kv = kv.clone();
     let writing = tokio::spawn(async move { kv.txn(key, Expect::Any, value("x")).await });
@@ -161,9 +164,10 @@ async fn when_the_disk_fails_nothing_is_acknowledged_and_reads_go_on() {
     put(&kv, "/a", "1").await;
     let mut watch = kv.watch("/", 2).unwrap();
 
-    outcomes.send(Err(Error::Io("No space left on device".into()))).unwrap();
+    outcomes.send(Err(StoreError::Io("No space left on device".into()))).unwrap();
     let writing = begin(&kv, &disk, "/b").await;
-    let refused = |error: Error| matches!(&error, Error::Io(text) if text.contains("No space left"));
+    let refused =
+        |error: StoreError| matches!(&error, StoreError::Io(text) if text.contains("No space left"));
     assert!(writing.await.unwrap().is_err_and(refused));
     // The disk would work again, but what it holds is uncertain.
     drop(outcomes);

@@ -20,7 +20,7 @@ fn all(kv: &Kv, at: Option<Revision>) -> Vec<KeyValue> {
     kv.range("", None, None, at).unwrap().kvs
 }
 
-fn changes(kv: &Kv, after: Revision) -> Vec<Event> {
+fn changes(kv: &Kv, after: Revision) -> Vec<KeyEvent> {
     let mut watch = kv.watch("/k/", after).unwrap();
     let mut events = Vec::new();
     while let Some(batch) = watch.try_next().unwrap() {
@@ -56,7 +56,7 @@ async fn a_fork_has_the_past_and_neither_hears_of_the_others_future() {
         drop(fork);
         assert_eq!(all(&grandchild, None), forks);
         assert_eq!(all(&grandchild, Some(revision)), before);
-        assert!(matches!(parent.fork(None, stepped_clock()), Err(Error::Closed)));
+        assert!(matches!(parent.fork(None, stepped_clock()), Err(StoreError::Closed)));
     }
 }
 
@@ -92,9 +92,12 @@ async fn a_rewound_fork_is_as_the_store_was_then() {
         }
         let current = parent.revision();
         let compacted = parent.fork(Some(19), stepped_clock()).map(drop);
-        assert!(matches!(compacted, Err(Error::Compacted { compact_revision: 20, .. })), "{compacted:?}");
+        assert!(
+            matches!(compacted, Err(StoreError::Compacted { compact_revision: 20, .. })),
+            "{compacted:?}"
+        );
         let future = parent.fork(Some(current + 1), stepped_clock()).map(drop);
-        assert!(matches!(future, Err(Error::FutureRevision { .. })), "{future:?}");
+        assert!(matches!(future, Err(StoreError::FutureRevision { .. })), "{future:?}");
     }
 }
 

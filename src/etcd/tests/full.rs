@@ -13,7 +13,7 @@ use super::*;
 const DATA_DIR: &str = "KUBARIUM_TEST_FULL_DATA_DIR";
 
 /// Writes until it fails; what was acknowledged.
-async fn fill(kv: &Kv) -> (Vec<(String, Revision)>, Error) {
+async fn fill(kv: &Kv) -> (Vec<(String, Revision)>, StoreError) {
     let mut acknowledged = Vec::new();
     for number in 0.. {
         let key = format!("/{number}");
@@ -36,7 +36,7 @@ async fn child() {
     assert!(kv.writable().is_ok());
     let (mut acknowledged, error) = fill(&kv).await;
     assert!(acknowledged.len() > 5, "{error}");
-    assert!(matches!(&error, Error::Io(_)), "{error}");
+    assert!(matches!(&error, StoreError::Io(_)), "{error}");
     assert!(kv.writable().is_err());
     assert!(kv.txn("/more", Expect::Any, value("x")).await.is_err(), "there is still no room");
     let newest = acknowledged.last().unwrap().1;

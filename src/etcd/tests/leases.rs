@@ -55,8 +55,8 @@ async fn an_expired_lease_deletes_its_keys_as_writes_like_any_other() {
             tokio::task::yield_now().await;
         }
         let gone = kv.txn("/events/c", Expect::Any, hanging(lease)).await;
-        assert!(matches!(gone, Err(Error::LeaseNotFound(id)) if id == lease));
-        assert!(matches!(kv.revoke_lease(lease).await, Err(Error::LeaseNotFound(_))));
+        assert!(matches!(gone, Err(StoreError::LeaseNotFound(id)) if id == lease));
+        assert!(matches!(kv.revoke_lease(lease).await, Err(StoreError::LeaseNotFound(_))));
         kv.close().await;
     }
 }

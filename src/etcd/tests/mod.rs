@@ -36,7 +36,7 @@ fn on_disk(dir: &Path) -> Kv {
     try_on_disk(dir).unwrap()
 }
 
-fn try_on_disk(dir: &Path) -> Result<Kv, Error> {
+fn try_on_disk(dir: &Path) -> Result<Kv, StoreError> {
     Kv::open(disk_options(dir), stepped_clock())
 }
 

@@ -125,7 +125,7 @@ async fn write_several(kv: &Kv, model: &mut Model, numbers: &mut Numbers) {
         }
         let all = txn.range(&KeySpan::ALL, usize::MAX, None)?;
         let read = (txn.revision(), texts(&all));
-        if fails { Err(Error::Closed) } else { Ok(read) }
+        if fails { Err(StoreError::Closed) } else { Ok(read) }
     });
     match done.await {
         Ok((revision, read)) => {

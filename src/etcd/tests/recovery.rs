@@ -33,7 +33,7 @@ async fn a_data_dir_belongs_to_one_store_at_a_time() {
     let dir = tempfile::tempdir().unwrap();
     let kv = on_disk(dir.path());
     let refused = try_on_disk(dir.path()).unwrap_err();
-    assert!(matches!(&refused, Error::Locked { process: Some(_), .. }), "{refused:?}");
+    assert!(matches!(&refused, StoreError::Locked { process: Some(_), .. }), "{refused:?}");
     let text = refused.to_string();
     assert!(text.contains("--data-dir") && text.contains(&std::process::id().to_string()), "{text}");
     put(&kv, "/a", "still works").await;
@@ -47,7 +47,7 @@ async fn a_data_dir_that_cannot_be_made_is_an_error_that_names_it() {
     let file = dir.path().join("file");
     fs::write(&file, "not a folder").unwrap();
     let error = try_on_disk(&file.join("data")).unwrap_err();
-    assert!(matches!(&error, Error::Io(text) if text.contains("file/data")), "{error:?}");
+    assert!(matches!(&error, StoreError::Io(text) if text.contains("file/data")), "{error:?}");
 }
 
 #[tokio::test]

@@ -133,18 +133,18 @@ async fn compaction_keeps_what_is_live_and_refuses_what_is_gone() {
         put(&kv, "/a", "2").await;
         delete(&kv, "/b").await;
         put(&kv, "/a", "3").await;
-        assert!(matches!(kv.compact(7).await, Err(Error::FutureRevision { requested: 7, current: 6 })));
+        assert!(matches!(kv.compact(7).await, Err(StoreError::FutureRevision { requested: 7, current: 6 })));
         kv.compact(5).await.unwrap();
         kv.compact(4).await.unwrap();
         assert_eq!((kv.compact_revision(), kv.revision()), (5, 6));
 
         for at in [1, 4] {
-            let gone = |error| matches!(error, Error::Compacted { compact_revision: 5, current: 6 });
+            let gone = |error| matches!(error, StoreError::Compacted { compact_revision: 5, current: 6 });
             assert!(kv.get("/a", Some(at)).is_err_and(gone));
             assert!(kv.range("/", None, None, Some(at)).is_err_and(gone));
             assert!(kv.watch("/", at).is_err_and(gone));
         }
-        let future = |error| matches!(error, Error::FutureRevision { requested: 7, current: 6 });
+        let future = |error| matches!(error, StoreError::FutureRevision { requested: 7, current: 6 });
         assert!(kv.get("/a", Some(7)).is_err_and(future));
         assert!(kv.range("/", None, None, Some(7)).is_err_and(future));
         assert!(kv.watch("/", 7).is_err_and(future));
@@ -162,7 +162,7 @@ async fn a_store_that_was_closed_answers_so() {
         let mut watch = kv.watch("/", 1).unwrap();
         kv.close().await;
         kv.close().await;
-        let closed = |error| matches!(error, Error::Closed);
+        let closed = |error| matches!(error, StoreError::Closed);
         assert!(kv.get("/a", None).is_err_and(closed));
         assert!(kv.range("/", None, None, None).is_err_and(closed));
         assert!(kv.watch("/", 1).is_err_and(closed));

@@ -8,7 +8,7 @@ async fn put_all(kv: &Kv, keys: &'static [&'static str], text: &'static str) -> 
         for key in keys {
             txn.put(key, Bytes::from_static(text.as_bytes()), None)?;
         }
-        Ok::<_, Error>(txn.revision())
+        Ok::<_, StoreError>(txn.revision())
     };
     kv.transact(put_all).await.unwrap()
 }
@@ -41,13 +41,13 @@ async fn a_failure_leaves_nothing_and_uses_no_revision() {
             txn.delete("/a")?;
             txn.put("/a", Bytes::new(), None)
         };
-        assert!(matches!(kv.transact(twice).await, Err(Error::KeyWrittenTwice(key)) if key == "/a"));
+        assert!(matches!(kv.transact(twice).await, Err(StoreError::KeyWrittenTwice(key)) if key == "/a"));
         let hanging = |txn: &mut Transaction<'_>| {
             txn.put("/b", Bytes::new(), None)?;
             txn.put("/c", Bytes::new(), Some(LeaseId(7)))
         };
-        assert!(matches!(kv.transact(hanging).await, Err(Error::LeaseNotFound(LeaseId(7)))));
-        let reads = kv.transact(|txn| Ok::<_, Error>((txn.delete("/x")?, txn.revision()))).await;
+        assert!(matches!(kv.transact(hanging).await, Err(StoreError::LeaseNotFound(LeaseId(7)))));
+        let reads = kv.transact(|txn| Ok::<_, StoreError>((txn.delete("/x")?, txn.revision()))).await;
         assert_eq!(reads.unwrap(), (None, 2));
         assert_eq!((kv.revision(), kv.range("/", None, None, None).unwrap().count), (2, 1));
         kv.close().await;
@@ -67,8 +67,8 @@ async fn it_reads_what_itself_and_those_before_it_have_written() {
             let found = txn.range(&KeySpan::prefix("/"), 2, None)?;
             let before = txn.range(&KeySpan::prefix("/"), 0, Some(txn.revision() - 1))?;
             let future = txn.range(&KeySpan::ALL, 1, Some(txn.revision() + 1)).unwrap_err();
-            assert!(matches!(future, Error::FutureRevision { .. }));
-            Ok::<_, Error>((found.count, found.kvs.len(), before.count))
+            assert!(matches!(future, StoreError::FutureRevision { .. }));
+            Ok::<_, StoreError>((found.count, found.kvs.len(), before.count))
         });
         let (_, counted) = tokio::join!(futures_of(writes), counted);
         let (now, page, before) = counted.unwrap();
@@ -149,7 +149,7 @@ async fn leases_have_the_names_that_they_were_given() {
     let name = crate::lease_names::name(2);
     let named = kv.grant_named_lease(name, hour).await.unwrap();
     let again = kv.grant_named_lease(name, hour).await;
-    assert!(matches!(again, Err(Error::LeaseExists(lease)) if lease == named));
+    assert!(matches!(again, Err(StoreError::LeaseExists(lease)) if lease == named));
     let own = kv.grant_lease(hour).await.unwrap();
     let own_name = kv.lease_name(own);
     assert!(own_name != name && own_name > 1 << 52, "{own_name}: not that of another, and no count");

@@ -5,15 +5,15 @@ use super::*;
 /// Of each event the revision, the key, and the values after and before.
 type Seen = Vec<(Revision, String, Option<String>, Option<String>)>;
 
-fn seen(events: &[Event]) -> Seen {
-    let put = |event: &Event| (event.kind == EventKind::Put).then(|| text(&event.kv).1);
-    let before = |event: &Event| event.previous.as_ref().map(|kv| text(kv).1);
+fn seen(events: &[KeyEvent]) -> Seen {
+    let put = |event: &KeyEvent| (event.kind == EventKind::Put).then(|| text(&event.kv).1);
+    let before = |event: &KeyEvent| event.previous.as_ref().map(|kv| text(kv).1);
     let seen = events.iter().map(|event| (event.revision(), text(&event.kv).0, put(event), before(event)));
     seen.collect()
 }
 
 /// Reads until the watch has got to a revision.
-async fn read_to(watch: &mut Watch, revision: Revision) -> Vec<Event> {
+async fn read_to(watch: &mut Watch, revision: Revision) -> Vec<KeyEvent> {
     let mut events = Vec::new();
     loop {
         let batch = watch.next().await.unwrap();
@@ -76,7 +76,7 @@ async fn an_idle_watch_tells_its_progress_when_asked_and_compaction_leaves_it_al
         assert_eq!(idle.next().await.unwrap(), WatchBatch { events: Vec::new(), revision: 101 });
         assert_eq!(idle.try_next().unwrap(), None);
         let overtaken = other.next().await;
-        assert!(matches!(overtaken, Err(Error::Compacted { compact_revision: 100, current: 101 })));
+        assert!(matches!(overtaken, Err(StoreError::Compacted { compact_revision: 100, current: 101 })));
 
         put(&kv, "/idle/a", "1").await;
         kv.request_progress("/idle/");
@@ -118,7 +118,7 @@ async fn watches_that_wait_while_others_write_miss_nothing() {
                 while revisions.len() < 200 {
                     let batch = watch.next().await.unwrap();
                     assert!(batch.events.iter().all(|event| event.kv.key.starts_with(&prefix)));
-                    revisions.extend(batch.events.iter().map(Event::revision));
+                    revisions.extend(batch.events.iter().map(KeyEvent::revision));
                 }
                 revisions
             })
@@ -154,7 +154,7 @@ async fn a_watch_ends_with_the_last_handle() {
         let waiting = tokio::spawn(async move { watch.next().await });
         tokio::task::yield_now().await;
         drop(kv);
-        assert!(matches!(waiting.await.unwrap(), Err(Error::Closed)));
+        assert!(matches!(waiting.await.unwrap(), Err(StoreError::Closed)));
     }
 }
 
@@ -173,7 +173,7 @@ async fn a_watch_of_etcds_api_may_begin_at_the_compacted_revision_itself() {
             let first = seen(&events).remove(0);
             assert_eq!(first, (compacted, key.to_owned(), after.map(str::to_owned), None));
             assert_eq!(seen(&events).pop().unwrap().2, Some("3".to_owned()));
-            let gone = |error| matches!(error, Error::Compacted { .. });
+            let gone = |error| matches!(error, StoreError::Compacted { .. });
             assert!(watch(compacted - 2).is_err_and(gone), "an older one is refused");
             assert!(kv.watch("/", compacted - 1).is_err_and(gone), "who needs what was before is refused");
             assert_eq!(kv.range("/", None, None, Some(compacted)).unwrap().revision, compacted);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use etcd::Error;
+use etcd::StoreError;
 use etcd_api::ProtoMessage;
 use etcd_api::frames::framed;
 
@@ -31,13 +31,13 @@ impl EtcdClient {
         method: &str,
         request: &impl ProtoMessage,
         repeat: Repeat,
-    ) -> Result<A, Error> {
+    ) -> Result<A, StoreError> {
         let message = framed(request);
         let until = self.real().elapsed() + MAX_RETRY_TIME;
         let mut pause = FIRST_PAUSE;
         loop {
             if self.is_closed() {
-                return Err(Error::Closed);
+                return Err(StoreError::Closed);
             }
             let failure = match Box::pin(self.try_call(method, message.clone())).await {
                 Ok(answer) => return Ok(answer),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use etcd::{Error, LeaseId, Revision};
+use etcd::{LeaseId, Revision, StoreError};
 use etcd_api::messages::{
     LeaseGrantRequest, LeaseGrantResponse, Nested, RangeRequest, RangeResponse, ResponseHeader,
 };
@@ -63,8 +63,8 @@ impl EtcdClient {
     /// The newest revision, as a quorum has it.
     ///
     /// # Errors
-    /// [`Error::Etcd`], [`Error::Closed`].
-    pub async fn revision(&self) -> Result<Revision, Error> {
+    /// [`StoreError::Etcd`], [`StoreError::Closed`].
+    pub async fn revision(&self) -> Result<Revision, StoreError> {
         let request = RangeRequest { key: self.outer(HEALTH_KEY), count_only: true, ..Default::default() };
         let answer: RangeResponse = self.call("KV/Range", &request, Repeat::Harmless).await?;
         Ok(self.see(&answer.header))
@@ -74,10 +74,10 @@ impl EtcdClient {
     ///
     /// # Errors
     /// Why not.
-    pub async fn check(&self, within: Duration) -> Result<(), Error> {
+    pub async fn check(&self, within: Duration) -> Result<(), StoreError> {
         let asked = self.0.clock.timeout_outside(within, self.revision()).await;
         asked.unwrap_or_else(|_| {
-            Err(Error::Etcd("error getting data from etcd: context deadline exceeded".into()))
+            Err(StoreError::Etcd("error getting data from etcd: context deadline exceeded".into()))
         })?;
         Ok(())
     }
@@ -85,8 +85,8 @@ impl EtcdClient {
     /// Makes a lease that expires after `ttl`, in whole seconds, unless it is kept alive.
     ///
     /// # Errors
-    /// [`Error::Etcd`], [`Error::Closed`].
-    pub async fn grant_lease(&self, ttl: Duration) -> Result<LeaseId, Error> {
+    /// [`StoreError::Etcd`], [`StoreError::Closed`].
+    pub async fn grant_lease(&self, ttl: Duration) -> Result<LeaseId, StoreError> {
         let seconds = ttl.as_secs() + u64::from(ttl.subsec_nanos() > 0);
         let request = LeaseGrantRequest { ttl: i64::try_from(seconds).unwrap_or(i64::MAX), id: 0 };
         // One that nobody has heard of expires unused.
@@ -95,7 +95,7 @@ impl EtcdClient {
         if answer.error.is_empty() {
             return Ok(LeaseId(answer.id.cast_unsigned()));
         }
-        Err(Error::Etcd(answer.error))
+        Err(StoreError::Etcd(answer.error))
     }
 
     /// Makes the watches of exactly this prefix ask how far they are, where etcd can tell
@@ -111,7 +111,7 @@ impl EtcdClient {
         self.0.connections.tells_progress()
     }
 
-    /// Ends calls and watches: they answer [`Error::Closed`].
+    /// Ends calls and watches: they answer [`StoreError::Closed`].
     pub fn close(&self) {
         self.0.closed.send_replace(true);
         self.0.connections.close();
@@ -130,13 +130,13 @@ impl EtcdClient {
     }
 
     /// With the revisions that etcd's words do not have.
-    pub(crate) fn with_revisions(&self, error: Error, requested: Revision) -> Error {
+    pub(crate) fn with_revisions(&self, error: StoreError, requested: Revision) -> StoreError {
         let current = self.seen_revision();
         match error {
-            Error::Compacted { .. } => {
-                Error::Compacted { compact_revision: self.compact_revision(), current }
+            StoreError::Compacted { .. } => {
+                StoreError::Compacted { compact_revision: self.compact_revision(), current }
             }
-            Error::FutureRevision { .. } => Error::FutureRevision { requested, current },
+            StoreError::FutureRevision { .. } => StoreError::FutureRevision { requested, current },
             other => other,
         }
     }

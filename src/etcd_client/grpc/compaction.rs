@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use etcd::{Error, Revision};
+use etcd::{Revision, StoreError};
 use etcd_api::messages::{
     CompactionRequest, Compare, HeaderResponse, Nested, PutRequest, RangeRequest, Repeated, RequestOp,
     TxnRequest, TxnResponse,
@@ -35,14 +35,14 @@ impl EtcdClient {
             self.clock().look_after(interval).await;
             match self.compact_once(state).await {
                 Ok(next) => state = next,
-                Err(Error::Closed) => return,
+                Err(StoreError::Closed) => return,
                 Err(error) => tracing::error!(%error, "compaction failed"),
             }
         }
     }
 
     /// One round: compacts to the revision of the round before, if nobody else has been faster.
-    pub(crate) async fn compact_once(&self, state: CompactState) -> Result<CompactState, Error> {
+    pub(crate) async fn compact_once(&self, state: CompactState) -> Result<CompactState, StoreError> {
         let answer: TxnResponse = self.call("KV/Txn", &agreement(state), Repeat::Uncertain).await?;
         let revision = self.see(&answer.header);
         if !answer.succeeded {
@@ -61,14 +61,14 @@ impl EtcdClient {
     /// Forgets the history before a revision; one that is compacted already is no error.
     ///
     /// # Errors
-    /// [`Error::FutureRevision`], [`Error::Etcd`], [`Error::Closed`].
-    pub async fn compact(&self, before: Revision) -> Result<(), Error> {
+    /// [`StoreError::FutureRevision`], [`StoreError::Etcd`], [`StoreError::Closed`].
+    pub async fn compact(&self, before: Revision) -> Result<(), StoreError> {
         let request = CompactionRequest { revision: signed(before), physical: false };
-        let compacted: Result<HeaderResponse, Error> =
+        let compacted: Result<HeaderResponse, StoreError> =
             self.call("KV/Compact", &request, Repeat::Harmless).await;
         match compacted.map_err(|error| self.with_revisions(error, before)) {
             Ok(_) => self.has_compacted(before),
-            Err(Error::Compacted { .. }) => {}
+            Err(StoreError::Compacted { .. }) => {}
             Err(error) => return Err(error),
         }
         tracing::debug!(revision = before, "etcd's history before this revision is gone");

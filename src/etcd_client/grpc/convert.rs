@@ -1,7 +1,7 @@
 //! Numbers, ranges and failures, between etcd's messages and the store's contract.
 
 use bytes::Bytes;
-use etcd::{Error, LeaseId, Revision};
+use etcd::{LeaseId, Revision, StoreError};
 use etcd_api::status::{EtcdError, EtcdStatus};
 use golang::grpc_code::code_name;
 
@@ -26,18 +26,18 @@ pub(crate) fn range_end(prefix: &[u8]) -> Bytes {
 }
 
 /// A failure that etcd tells of by its words; what is known by a type here becomes one.
-pub(crate) fn error_of(status: EtcdStatus) -> Error {
+pub(crate) fn error_of(status: EtcdStatus) -> StoreError {
     const KNOWN: [EtcdError; 3] = [EtcdError::Compacted, EtcdError::FutureRev, EtcdError::LeaseNotFound];
     match KNOWN.into_iter().find(|known| known.words() == status.message) {
-        Some(EtcdError::Compacted) => Error::Compacted { compact_revision: 0, current: 0 },
-        Some(EtcdError::FutureRev) => Error::FutureRevision { requested: 0, current: 0 },
-        Some(EtcdError::LeaseNotFound) => Error::LeaseNotFound(LeaseId(0)),
-        _ if status.message.starts_with("etcdserver: ") => Error::Etcd(status.message),
-        _ if status.message == "context deadline exceeded" => Error::Etcd(status.message),
+        Some(EtcdError::Compacted) => StoreError::Compacted { compact_revision: 0, current: 0 },
+        Some(EtcdError::FutureRev) => StoreError::FutureRevision { requested: 0, current: 0 },
+        Some(EtcdError::LeaseNotFound) => StoreError::LeaseNotFound(LeaseId(0)),
+        _ if status.message.starts_with("etcdserver: ") => StoreError::Etcd(status.message),
+        _ if status.message == "context deadline exceeded" => StoreError::Etcd(status.message),
         _ => {
             let EtcdStatus { code, message } = status;
             let name = code_name(code).map_or_else(|| format!("Code({code})"), str::to_owned);
-            Error::Etcd(format!("rpc error: code = {name} desc = {message}"))
+            StoreError::Etcd(format!("rpc error: code = {name} desc = {message}"))
         }
     }
 }
@@ -61,6 +61,6 @@ mod tests {
         assert_eq!(words(14, "closing"), "rpc error: code = Unavailable desc = closing");
         assert_eq!(words(99, "x"), "rpc error: code = Code(99) desc = x");
         let compacted = error_of(EtcdError::Compacted.into());
-        assert!(matches!(compacted, Error::Compacted { .. }), "{compacted}");
+        assert!(matches!(compacted, StoreError::Compacted { .. }), "{compacted}");
     }
 }

@@ -1,6 +1,6 @@
 //! Reads.
 
-use etcd::{Error, KeyValue, Range, Revision};
+use etcd::{KeyValue, Range, Revision, StoreError};
 use etcd_api::messages::{RangeRequest, RangeResponse};
 
 use super::ask::Repeat;
@@ -14,8 +14,12 @@ impl EtcdClient {
     /// The key as it was at a revision (None: now), and the revision that etcd stands at.
     ///
     /// # Errors
-    /// [`Error::Compacted`], [`Error::FutureRevision`], [`Error::Etcd`], [`Error::Closed`].
-    pub async fn get(&self, key: &str, at: Option<Revision>) -> Result<(Option<KeyValue>, Revision), Error> {
+    /// [`StoreError::Compacted`], [`StoreError::FutureRevision`], [`StoreError::Etcd`], [`StoreError::Closed`].
+    pub async fn get(
+        &self,
+        key: &str,
+        at: Option<Revision>,
+    ) -> Result<(Option<KeyValue>, Revision), StoreError> {
         let request = RangeRequest { key: self.outer(key), revision: wire(at), ..RangeRequest::default() };
         let answer = self.read(&request).await?;
         let found = answer.kvs.0.into_iter().next().and_then(|kv| self.key_value(kv));
@@ -32,7 +36,7 @@ impl EtcdClient {
         from: Option<&str>,
         limit: Option<usize>,
         at: Option<Revision>,
-    ) -> Result<Range, Error> {
+    ) -> Result<Range, StoreError> {
         let range_end = range_end(&self.outer(prefix));
         let key = self.outer(from.unwrap_or(prefix));
         let request = RangeRequest { key, range_end, revision: wire(at), ..RangeRequest::default() };
@@ -42,7 +46,7 @@ impl EtcdClient {
         }
     }
 
-    async fn count(&self, request: RangeRequest) -> Result<Range, Error> {
+    async fn count(&self, request: RangeRequest) -> Result<Range, StoreError> {
         let answer = self.read(&RangeRequest { count_only: true, ..request.clone() }).await?;
         let revision = self.revision_of(&answer, &request);
         let count = usize::try_from(answer.count).unwrap_or(0);
@@ -54,7 +58,7 @@ impl EtcdClient {
         &self,
         request: RangeRequest,
         limit: usize,
-    ) -> Result<(Range, Option<bytes::Bytes>), Error> {
+    ) -> Result<(Range, Option<bytes::Bytes>), StoreError> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let answer = self.read(&RangeRequest { limit, ..request.clone() }).await?;
         let revision = self.revision_of(&answer, &request);
@@ -66,7 +70,7 @@ impl EtcdClient {
 
     /// Page by page, all at the revision of the first. Keys that are no text are left out, and so a page may
     /// have less than was asked for: then there is another one.
-    async fn up_to(&self, limit: Option<usize>, mut request: RangeRequest) -> Result<Range, Error> {
+    async fn up_to(&self, limit: Option<usize>, mut request: RangeRequest) -> Result<Range, StoreError> {
         let (mut all, mut last) = self.page(request.clone(), limit.unwrap_or(PAGE_KEYS)).await?;
         let missing = |all: &Range| limit.map_or(PAGE_KEYS, |limit| limit.saturating_sub(all.kvs.len()));
         while let Some(key) = last.filter(|_| all.more && missing(&all) > 0) {
@@ -80,7 +84,7 @@ impl EtcdClient {
         Ok(all)
     }
 
-    async fn read(&self, request: &RangeRequest) -> Result<RangeResponse, Error> {
+    async fn read(&self, request: &RangeRequest) -> Result<RangeResponse, StoreError> {
         let answered = self.call("KV/Range", request, Repeat::Harmless).await;
         let requested = super::convert::unsigned(request.revision);
         answered.map_err(|error| self.with_revisions(error, requested))

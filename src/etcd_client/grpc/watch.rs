@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use etcd::{Error, Event, EventKind, Revision, WatchBatch};
+use etcd::{EventKind, KeyEvent, Revision, StoreError, WatchBatch};
 use etcd_api::frames::{ReceivedMessages, framed};
 use etcd_api::messages::{self, Empty, Nested, WatchCreateRequest, WatchRequest, WatchResponse};
 use etcd_api::status::{EtcdStatus, INTERNAL};
@@ -33,7 +33,7 @@ pub struct EtcdWatch {
     /// Whether it is known that the stream misses nothing.
     is_whole: bool,
     /// What came of a message that comes in parts. Bound: what etcd takes in one transaction.
-    parts: Vec<Event>,
+    parts: Vec<KeyEvent>,
     /// Of which change etcd said last that it does not know what was there before.
     doubted: Revision,
     /// Told when somebody wants to know how far it is.
@@ -63,9 +63,9 @@ struct UnknownPrevious {
     revision: Revision,
 }
 
-impl From<UnknownPrevious> for Error {
-    fn from(UnknownPrevious { key, revision }: UnknownPrevious) -> Error {
-        Error::Etcd(format!("etcd event received with PrevKv=nil (key={key:?}, modRevision={revision})"))
+impl From<UnknownPrevious> for StoreError {
+    fn from(UnknownPrevious { key, revision }: UnknownPrevious) -> StoreError {
+        StoreError::Etcd(format!("etcd event received with PrevKv=nil (key={key:?}, modRevision={revision})"))
     }
 }
 
@@ -73,9 +73,9 @@ impl EtcdClient {
     /// Watches the keys that start with `prefix` for changes after a revision, be it one to come.
     ///
     /// # Errors
-    /// [`Error::Etcd`] when nobody answers; [`Error::Closed`]. That changes are gone is told by
+    /// [`StoreError::Etcd`] when nobody answers; [`StoreError::Closed`]. That changes are gone is told by
     /// [`EtcdWatch::next`].
-    pub async fn watch(&self, prefix: &str, after: Revision) -> Result<EtcdWatch, Error> {
+    pub async fn watch(&self, prefix: &str, after: Revision) -> Result<EtcdWatch, StoreError> {
         let asked = self.progress().add(prefix);
         let (client, prefix) = (self.clone(), prefix.to_owned());
         let mut watch = EtcdWatch::after(after, client, prefix, asked);
@@ -103,18 +103,18 @@ impl EtcdWatch {
     /// Waits for changes, or for progress. Can be dropped and called again without losing anything.
     ///
     /// # Errors
-    /// [`Error::Compacted`] when compaction has overtaken the watch; [`Error::Etcd`] when etcd cannot tell
-    /// what there was before; [`Error::Closed`].
-    pub async fn next(&mut self) -> Result<WatchBatch, Error> {
+    /// [`StoreError::Compacted`] when compaction has overtaken the watch; [`StoreError::Etcd`] when etcd cannot tell
+    /// what there was before; [`StoreError::Closed`].
+    pub async fn next(&mut self) -> Result<WatchBatch, StoreError> {
         let mut closing = self.client.closing();
         tokio::select! {
             biased;
-            _ = closing.wait_for(|closed| *closed) => Err(Error::Closed),
+            _ = closing.wait_for(|closed| *closed) => Err(StoreError::Closed),
             batch = self.next_batch() => batch,
         }
     }
 
-    async fn next_batch(&mut self) -> Result<WatchBatch, Error> {
+    async fn next_batch(&mut self) -> Result<WatchBatch, StoreError> {
         loop {
             let Some(stream) = &mut self.stream else {
                 self.open_again().await;
@@ -123,7 +123,7 @@ impl EtcdWatch {
             if !self.is_whole {
                 match self.check_whole().await {
                     Ok(()) => self.is_whole = true,
-                    Err(gone @ (Error::Compacted { .. } | Error::Closed)) => return Err(gone),
+                    Err(gone @ (StoreError::Compacted { .. } | StoreError::Closed)) => return Err(gone),
                     Err(_) => self.give_up(),
                 }
                 continue;
@@ -144,7 +144,7 @@ impl EtcdWatch {
         }
     }
 
-    fn hear(&mut self, message: Result<Option<WatchResponse>, EtcdStatus>) -> Result<Heard, Error> {
+    fn hear(&mut self, message: Result<Option<WatchResponse>, EtcdStatus>) -> Result<Heard, StoreError> {
         let response = match message {
             Ok(Some(response)) => response,
             Ok(None) => return Ok(Heard::Over),
@@ -157,7 +157,7 @@ impl EtcdWatch {
         if response.compact_revision > 0 {
             let compact_revision = unsigned(response.compact_revision);
             self.client.has_compacted(compact_revision);
-            return Err(Error::Compacted { compact_revision, current });
+            return Err(StoreError::Compacted { compact_revision, current });
         }
         if response.canceled {
             tracing::debug!(reason = response.cancel_reason, prefix = self.prefix, "etcd ended a watch");
@@ -169,7 +169,7 @@ impl EtcdWatch {
         self.take(response, current)
     }
 
-    fn take(&mut self, response: WatchResponse, current: Revision) -> Result<Heard, Error> {
+    fn take(&mut self, response: WatchResponse, current: Revision) -> Result<Heard, StoreError> {
         for event in response.events.0 {
             match self.event(event) {
                 Ok(event) => self.parts.extend(event),
@@ -187,12 +187,12 @@ impl EtcdWatch {
         }
         let events = std::mem::take(&mut self.parts);
         // A message of changes names where etcd stands, which may be further than what it tells.
-        let told = events.last().map_or(current, Event::revision);
+        let told = events.last().map_or(current, KeyEvent::revision);
         self.upto = self.upto.max(told);
         Ok(Heard::Batch(WatchBatch { events, revision: self.upto }))
     }
 
-    fn event(&self, event: messages::Event) -> Result<Option<Event>, UnknownPrevious> {
+    fn event(&self, event: messages::Event) -> Result<Option<KeyEvent>, UnknownPrevious> {
         let kind = if event.kind == DELETE { EventKind::Delete } else { EventKind::Put };
         let Some(kv) = event.kv.0.and_then(|kv| self.client.key_value(*kv)) else { return Ok(None) };
         let is_new = kind == EventKind::Put && kv.create_revision == kv.mod_revision;
@@ -200,7 +200,7 @@ impl EtcdWatch {
         if previous.is_none() && !is_new {
             return Err(UnknownPrevious { revision: kv.mod_revision, key: kv.key });
         }
-        Ok(Some(Event { kind, kv, previous }))
+        Ok(Some(KeyEvent { kind, kv, previous }))
     }
 
     /// The stream is over: another member may have a longer one.
@@ -214,12 +214,12 @@ impl EtcdWatch {
     /// Whether nothing is missing from a stream that was opened. etcd before 3.5.15 forgets what was deleted
     /// at the very revision up to which it is compacted, and does not tell a watch that begins there (etcd
     /// issue 18089). Such a watch is taken for one that compaction has overtaken.
-    async fn check_whole(&self) -> Result<(), Error> {
+    async fn check_whole(&self) -> Result<(), StoreError> {
         if self.upto == 0 {
             return Ok(());
         }
         match self.client.get(&self.prefix, Some(self.upto)).await {
-            Err(Error::FutureRevision { .. }) => Ok(()),
+            Err(StoreError::FutureRevision { .. }) => Ok(()),
             asked => asked.map(drop),
         }
     }

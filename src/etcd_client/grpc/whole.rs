@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use etcd::{Error, LeaseId, Revision};
+use etcd::{LeaseId, Revision, StoreError};
 use etcd_api::frames::framed;
 use etcd_api::messages::{
     DeleteRangeRequest, Empty, HeaderResponse, Nested, PutRequest, Repeated, RequestOp, SnapshotResponse,
@@ -39,8 +39,8 @@ impl EtcdClient {
     /// `etcdctl snapshot save` writes it. What is longer than `most` bytes is given up.
     ///
     /// # Errors
-    /// [`Error::Etcd`].
-    pub async fn snapshot(&self, most: u64) -> Result<Bytes, Error> {
+    /// [`StoreError::Etcd`].
+    pub async fn snapshot(&self, most: u64) -> Result<Bytes, StoreError> {
         Box::pin(self.read_snapshot(most)).await.map_err(|failure| error_of(failure.status()))
     }
 
@@ -65,8 +65,8 @@ impl EtcdClient {
     /// Leads an etcd to a revision that is to come.
     ///
     /// # Errors
-    /// [`Error::Etcd`]; that somebody else writes there, too.
-    pub async fn fill_to(&self, revision: Revision) -> Result<(), Error> {
+    /// [`StoreError::Etcd`]; that somebody else writes there, too.
+    pub async fn fill_to(&self, revision: Revision) -> Result<(), StoreError> {
         let now = self.revision().await?;
         let (mut missing, mut under_way) = (revision.saturating_sub(now), JoinSet::new());
         while missing > 0 || !under_way.is_empty() {
@@ -77,20 +77,21 @@ impl EtcdClient {
                 continue;
             }
             let Some(filled) = under_way.join_next().await else { break };
-            filled.map_err(|error| Error::Etcd(error.to_string()))??;
+            filled.map_err(|error| StoreError::Etcd(error.to_string()))??;
         }
         self.must_be_at(revision).await
     }
 
-    async fn fill_one(&self) -> Result<(), Error> {
-        let answer: Result<HeaderResponse, Error> = self.call("KV/Put", &filler(), Repeat::Uncertain).await;
+    async fn fill_one(&self) -> Result<(), StoreError> {
+        let answer: Result<HeaderResponse, StoreError> =
+            self.call("KV/Put", &filler(), Repeat::Uncertain).await;
         answer.map(drop)
     }
 
-    async fn must_be_at(&self, revision: Revision) -> Result<(), Error> {
+    async fn must_be_at(&self, revision: Revision) -> Result<(), StoreError> {
         match self.revision().await? {
             now if now == revision => Ok(()),
-            now => Err(Error::Etcd(format!(
+            now => Err(StoreError::Etcd(format!(
                 "it is at revision {now} and not {revision}: somebody else writes to it"
             ))),
         }
@@ -99,8 +100,8 @@ impl EtcdClient {
     /// Writes changes, which all have the next revision.
     ///
     /// # Errors
-    /// [`Error::Etcd`]; that this is not `revision`, since somebody else writes there, too.
-    pub async fn write_at(&self, revision: Revision, changes: &[CopiedChange]) -> Result<(), Error> {
+    /// [`StoreError::Etcd`]; that this is not `revision`, since somebody else writes there, too.
+    pub async fn write_at(&self, revision: Revision, changes: &[CopiedChange]) -> Result<(), StoreError> {
         let mut success: Vec<RequestOp> = changes.iter().map(|change| self.operation(change)).collect();
         // To delete what is not there is no revision.
         if changes.iter().all(|change| change.put.is_none()) {
@@ -114,8 +115,8 @@ impl EtcdClient {
     /// Writes a change at whatever revision is the next.
     ///
     /// # Errors
-    /// [`Error::Etcd`].
-    pub async fn write_anywhere(&self, change: CopiedChange) -> Result<(), Error> {
+    /// [`StoreError::Etcd`].
+    pub async fn write_anywhere(&self, change: CopiedChange) -> Result<(), StoreError> {
         let success = Repeated(vec![self.operation(&change)]);
         let request = TxnRequest { success, ..TxnRequest::default() };
         let answer: TxnResponse = self.call("KV/Txn", &request, Repeat::Harmless).await?;
@@ -137,11 +138,11 @@ impl EtcdClient {
     /// Takes out the key that has led there.
     ///
     /// # Errors
-    /// [`Error::Etcd`].
-    pub async fn end_filling(&self) -> Result<(), Error> {
+    /// [`StoreError::Etcd`].
+    pub async fn end_filling(&self) -> Result<(), StoreError> {
         let key = Bytes::from_static(FILLER);
         let request = DeleteRangeRequest { key, ..DeleteRangeRequest::default() };
-        let answer: Result<HeaderResponse, Error> =
+        let answer: Result<HeaderResponse, StoreError> =
             self.call("KV/DeleteRange", &request, Repeat::Harmless).await;
         answer.map(drop)
     }

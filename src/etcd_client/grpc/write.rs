@@ -2,7 +2,7 @@
 //! (`kubernetes.OptimisticPut`, `OptimisticDelete`).
 
 use bytes::Bytes;
-use etcd::{Error, Expect, Op, Txn};
+use etcd::{Expect, Op, StoreError, Txn};
 use etcd_api::messages::{
     Compare, DeleteRangeRequest, Nested, PutRequest, RangeRequest, Repeated, RequestOp, ResponseOp,
     TxnRequest, TxnResponse,
@@ -23,9 +23,9 @@ impl EtcdClient {
     /// As [`etcd::Kv::txn`]; what a put has replaced is not told.
     ///
     /// # Errors
-    /// [`Error::LeaseNotFound`]; [`Error::Etcd`], after which nobody knows whether it was done;
-    /// [`Error::Closed`].
-    pub async fn txn(&self, key: &str, expect: Expect, op: Op) -> Result<Txn, Error> {
+    /// [`StoreError::LeaseNotFound`]; [`StoreError::Etcd`], after which nobody knows whether it was done;
+    /// [`StoreError::Closed`].
+    pub async fn txn(&self, key: &str, expect: Expect, op: Op) -> Result<Txn, StoreError> {
         let deletes = op == Op::Delete;
         let key = self.outer(key);
         let read = RangeRequest { key: key.clone(), ..RangeRequest::default() };

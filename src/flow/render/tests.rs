@@ -3,7 +3,7 @@
 use chrono::DateTime;
 
 use super::super::handwritten::{Handwritten, deployment as story};
-use super::super::{Flow, Operation, Step, Subject, Uid};
+use super::super::{Flow, Step, TracedObject, Uid, WriteOperation};
 use super::*;
 use clock::Clock;
 
@@ -73,7 +73,7 @@ fn whatever_the_width_nothing_is_cut() {
 const FIRST: &str = "00000000-0000-4000-8000-000000000001";
 const SECOND: &str = "00000000-0000-4000-8000-000000000002";
 
-fn life(flow: &Flow, uid: &str, revision: u64, operation: Operation) -> Option<StepId> {
+fn life(flow: &Flow, uid: &str, revision: u64, operation: WriteOperation) -> Option<StepId> {
     let request = Step::RequestReceived { user: "".into(), verb: "write".into(), path: "/api/v1/x".into() };
     let request = flow.record(None, request).cause();
     let (resource, namespace, name) = ("pods".into(), "ns".into(), "a".into());
@@ -91,12 +91,12 @@ fn refusal(flow: &Flow, name: &str, namespace: &str) {
 fn objects_of_one_name_are_told_apart_by_their_uids() {
     let flow = Flow::new(Clock::stepped(DateTime::UNIX_EPOCH));
     refusal(&flow, "a", "ns");
-    life(&flow, FIRST, 2, Operation::Create);
-    life(&flow, FIRST, 3, Operation::Delete);
+    life(&flow, FIRST, 2, WriteOperation::Create);
+    life(&flow, FIRST, 3, WriteOperation::Delete);
     refusal(&flow, "a", "ns");
-    life(&flow, SECOND, 4, Operation::Create);
+    life(&flow, SECOND, 4, WriteOperation::Create);
     let told = |uid| {
-        let trace = flow.trace_of(&Subject { resource: "pods", namespace: "ns", name: "a", uid });
+        let trace = flow.trace_of(&TracedObject { resource: "pods", namespace: "ns", name: "a", uid });
         let steps: Vec<u64> = trace.steps.iter().map(|step| step.id.0).collect();
         (steps, trace)
     };
@@ -117,13 +117,13 @@ fn objects_of_one_name_are_told_apart_by_their_uids() {
 #[test]
 fn what_comes_late_of_an_object_that_is_gone_is_told_of_it() {
     let flow = Flow::new(Clock::stepped(DateTime::UNIX_EPOCH));
-    let first = life(&flow, FIRST, 2, Operation::Create);
-    life(&flow, FIRST, 3, Operation::Delete);
+    let first = life(&flow, FIRST, 2, WriteOperation::Create);
+    life(&flow, FIRST, 3, WriteOperation::Delete);
     let attempt = flow.record(first, Step::SchedulingAttempt { pod: "ns/a".into() });
     let (resource, namespace, name) = ("pods".into(), "ns".into(), "a".into());
     let refused = Step::Refused { resource, namespace, name, code: 404, why: "not found".into() };
     flow.record(attempt.cause(), refused);
-    life(&flow, SECOND, 4, Operation::Create);
+    life(&flow, SECOND, 4, WriteOperation::Create);
     let told: Vec<u64> = flow.trace("pods", "ns", "a").steps.iter().map(|step| step.id.0).collect();
     assert_eq!(told, [7, 8]);
 }
@@ -131,11 +131,11 @@ fn what_comes_late_of_an_object_that_is_gone_is_told_of_it() {
 #[test]
 fn what_came_of_one_object_is_not_told_of_the_other() {
     let flow = Flow::new(Clock::stepped(DateTime::UNIX_EPOCH));
-    let first = life(&flow, FIRST, 2, Operation::Create);
+    let first = life(&flow, FIRST, 2, WriteOperation::Create);
     let (resource, namespace, name) = ("pods".into(), "ns".into(), "a".into());
-    let (revision, operation, uid) = (3, Operation::Create, Uid::parse(SECOND));
+    let (revision, operation, uid) = (3, WriteOperation::Create, Uid::parse(SECOND));
     flow.record(first, Step::Stored { resource, namespace, name, revision, operation, uid, bytes: 0 });
-    let subject = Subject { resource: "pods", namespace: "ns", name: "a", uid: FIRST };
+    let subject = TracedObject { resource: "pods", namespace: "ns", name: "a", uid: FIRST };
     assert_eq!(flow.trace_of(&subject).steps.len(), 2);
 }
 
@@ -145,7 +145,7 @@ fn refusals_without_a_name_are_kept_under_their_resource() {
     for (name, namespace) in [("", "ns"), ("", "other"), ("", ""), ("b", "ns")] {
         refusal(&flow, name, namespace);
     }
-    let subject = Subject { resource: "pods", namespace: "ns", ..Subject::default() };
+    let subject = TracedObject { resource: "pods", namespace: "ns", ..TracedObject::default() };
     let told: Vec<u64> = flow.trace_of(&subject).steps.iter().map(|step| step.id.0).collect();
     assert_eq!(told, [1, 3], "those of the namespace, and of all namespaces");
     let text = flow.trace("pods", "ns", "b").render();
@@ -155,19 +155,19 @@ fn refusals_without_a_name_are_kept_under_their_resource() {
 #[test]
 fn what_is_forgotten_is_said_to_be() {
     let flow = Flow::new(Clock::stepped(DateTime::UNIX_EPOCH));
-    life(&flow, FIRST, 2, Operation::Create);
+    life(&flow, FIRST, 2, WriteOperation::Create);
     let ghost = flow.trace("pods", "ns", "ghost").render();
     assert_eq!(ghost, "nothing is recorded of pods ns/ghost\n", "nothing is forgotten yet");
     for _ in 0..CAPACITY - 2 {
         flow.record(None, Step::VALIDATED);
     }
-    life(&flow, FIRST, 3, Operation::Update);
+    life(&flow, FIRST, 3, WriteOperation::Update);
     let words = "forgotten: the record holds the last 65536 steps, from #3 on; 2 older ones are gone";
     for name in ["a", "ghost"] {
         let text = flow.trace("pods", "ns", name).render();
         assert!(text.contains(words), "{name}: {text}");
     }
-    life(&flow, SECOND, 4, Operation::Create);
+    life(&flow, SECOND, 4, WriteOperation::Create);
     let text = flow.trace("pods", "ns", "a").render();
     assert!(!text.contains("forgotten"), "all of this one is there: {text}");
 }

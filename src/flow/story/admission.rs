@@ -9,7 +9,7 @@ use super::target::RequestTarget;
 use super::units::{Unit, UnitKind};
 use crate::parts::CalledWebhook;
 use crate::recorded::StepId;
-use crate::step::{Operation, Step};
+use crate::step::{Step, WriteOperation};
 use crate::words::subject;
 use golang::object_key::object_key;
 
@@ -74,7 +74,7 @@ fn last_writes<'a>(units: &'a [Unit<'a>]) -> LastWrites<'a> {
     for unit in units {
         for step in &unit.steps {
             let Step::Stored { resource, namespace, name, operation, .. } = &step.step else { continue };
-            if *operation == Operation::Delete {
+            if *operation == WriteOperation::Delete {
                 writes.1.insert((resource, namespace, name), step.id);
             }
             writes.0.insert(write_of(unit, made_for(unit, units), resource, namespace, name), step.id);

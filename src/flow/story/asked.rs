@@ -10,7 +10,7 @@ use super::target::RequestTarget;
 use super::units::{Unit, UnitKind};
 use crate::lane::APISERVER;
 use crate::parts::RoutedRequest;
-use crate::step::{Operation, Step};
+use crate::step::{Step, WriteOperation};
 use crate::trace::{ListedResource, Trace, TraceStep};
 use crate::words::{
     change, changes, decoded, describe, done, joined, passed_on, read_back, routed, subject, terminating,
@@ -347,8 +347,11 @@ fn stored(step: &Step, trace: &Trace) -> Option<String> {
     let size = if *bytes == 0 { String::new() } else { format!(", {bytes} bytes") };
     let place = trace.storage.get(&**resource).map(|storage| {
         let key = golang::object_key::object_key(namespace, name);
-        let version =
-            if *operation == Operation::Delete { String::new() } else { format!(" as {}", storage.version) };
+        let version = if *operation == WriteOperation::Delete {
+            String::new()
+        } else {
+            format!(" as {}", storage.version)
+        };
         format!(": {}{key}{version}", storage.prefix)
     });
     Some(format!("{what}{}{size}", place.unwrap_or_default()))

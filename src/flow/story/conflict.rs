@@ -8,7 +8,7 @@ use super::own::OwnObjects;
 use super::target::RequestTarget;
 use super::units::{Unit, UnitKind};
 use crate::recorded::StepId;
-use crate::step::{Operation, Step};
+use crate::step::{Step, WriteOperation};
 use crate::words::subject;
 use golang::object_key::object_key;
 
@@ -34,7 +34,7 @@ struct EarlierWrite<'a> {
     of: WrittenObject<'a>,
     unit: &'a Unit<'a>,
     revision: u64,
-    operation: Operation,
+    operation: WriteOperation,
 }
 
 /// A write that was refused.
@@ -112,7 +112,7 @@ impl RefusedWrite<'_> {
     fn is_over(&self, write: &EarlierWrite<'_>) -> bool {
         let is_same = write.unit.who() == self.unit.who()
             && (self.kind != ConflictKind::Owned || manager(write.unit) == manager(self.unit));
-        write.of == self.of && write.at > self.at && (is_same || write.operation == Operation::Delete)
+        write.of == self.of && write.at > self.at && (is_same || write.operation == WriteOperation::Delete)
     }
 
     /// The last write before that `is_it` is true of.
@@ -134,7 +134,7 @@ impl RefusedWrite<'_> {
         };
         let who = self.unit.who();
         let made = || {
-            let made = self.before(writes, |write| write.operation == Operation::Create);
+            let made = self.before(writes, |write| write.operation == WriteOperation::Create);
             made.map(|write| format!(": made by {}", write.words())).unwrap_or_default()
         };
         match self.kind {

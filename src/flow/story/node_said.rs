@@ -91,7 +91,7 @@ impl NodeNews {
 mod tests {
     use super::*;
     use crate::handwritten::Handwritten;
-    use crate::step::{Operation, Step};
+    use crate::step::{Step, WriteOperation};
     use crate::story::tests::{contains, printed, request};
 
     const CONTROLLER: &str = "system:serviceaccount:kube-system:node-controller";
@@ -137,10 +137,10 @@ mod tests {
             let uid = None;
             record.step(cause, Step::Stored { resource, namespace, name, revision, operation, uid, bytes: 1 })
         };
-        stored(asked, 1, Operation::Create);
+        stored(asked, 1, WriteOperation::Create);
         let beat = |revision| {
             let asked = request(&record, None, "system:node:n1", "patch", "/api/v1/nodes/n1/status");
-            stored(asked, revision, Operation::Update);
+            stored(asked, revision, WriteOperation::Update);
         };
         let event = |reason: &str| {
             let (component, object, reason) = ("kubelet".into(), "n1".into(), reason.into());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::node_said::condition;
 use crate::parts::ComparedCount;
 use crate::recorded::StepId;
-use crate::step::{Operation, Step};
+use crate::step::{Step, WriteOperation};
 use crate::trace::TraceStep;
 use crate::words::{refusal, subject};
 use golang::object_key::object_key;
@@ -156,11 +156,11 @@ impl Obstacles {
         }
     }
 
-    fn stored(&mut self, resource: &str, key: &str, operation: Operation) {
+    fn stored(&mut self, resource: &str, key: &str, operation: WriteOperation) {
         if resource == "persistentvolumeclaims" {
             self.unbound.remove(key);
         }
-        if operation == Operation::Delete {
+        if operation == WriteOperation::Delete {
             self.gone(key);
         }
     }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::recorded::StepId;
-use crate::step::{Operation, Step};
+use crate::step::{Step, WriteOperation};
 use crate::trace::{Trace, TraceStep};
 use golang::object_key::object_key;
 
@@ -22,7 +22,7 @@ impl<'a> OwnObjects<'a> {
         let mut own = OwnObjects { trace, resource, key, made: BTreeSet::new() };
         let by_id: BTreeMap<StepId, &TraceStep> = trace.steps.iter().map(|step| (step.id, step)).collect();
         for step in &trace.steps {
-            if let Step::Stored { namespace, name, operation: Operation::Create, .. } = &step.step
+            if let Step::Stored { namespace, name, operation: WriteOperation::Create, .. } = &step.step
                 && reconciled(step, &by_id).is_some_and(|of| own.has(of))
             {
                 own.made.insert(object_key(namespace, name));

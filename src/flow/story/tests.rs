@@ -9,7 +9,7 @@ use crate::parts::{
     CalledWebhook, ComparedCount, DecodedObject, FieldFromTo, FitRefusal, PassedOnRequest, RoutedRequest,
 };
 use crate::recorded::StepId;
-use crate::step::{Operation, Step};
+use crate::step::{Step, WriteOperation};
 use crate::trace::StoragePlace;
 use crate::wanted::WantedSteps;
 
@@ -53,7 +53,7 @@ pub(super) fn written(
     revision: u64,
 ) -> Option<StepId> {
     let (resource, namespace, name) = (resource.into(), "ns".into(), name.into());
-    let (operation, uid, bytes) = (Operation::Create, None, 100);
+    let (operation, uid, bytes) = (WriteOperation::Create, None, 100);
     record.step(cause, Step::Stored { resource, namespace, name, revision, operation, uid, bytes })
 }
 
@@ -331,7 +331,7 @@ fn a_delete_that_waits_for_a_finalizer_says_for_which() {
         ],
     );
     let (resource, namespace, name) = ("pods".into(), "ns".into(), "a".into());
-    let (operation, uid, bytes) = (Operation::Delete, None, 0);
+    let (operation, uid, bytes) = (WriteOperation::Delete, None, 0);
     record.step(None, Step::Stored { resource, namespace, name, revision: 9, operation, uid, bytes });
     let gone = printed(&record.flow.trace("pods", "ns", "a"));
     assert!(!gone.contains("still there"), "{gone}");

@@ -29,7 +29,7 @@ use apis::kind::Kind;
 use apis::storage::storage_class::STORAGE_CLASSES;
 use apis::tree::{annotation, object_mut, text};
 use apis::volumes::{
-    NO_PROVISIONER, SELECTED_NODE, Volume, claim_volume, find_matching, is_bound, is_reachable,
+    NO_PROVISIONER, SELECTED_NODE, VolumeObject, claim_volume, find_matching, is_bound, is_reachable,
 };
 use client_go::lister::Lister;
 use clock::Clock;
@@ -205,7 +205,7 @@ impl VolumeBinding {
     fn decide_on(
         &self,
         claim: &Arc<Object>,
-        free: &[Volume],
+        free: &[VolumeObject],
         node: &ObjectMeta,
     ) -> Result<BindingDecision, &'static str> {
         let tree = claim.to_value();
@@ -231,7 +231,7 @@ impl VolumeBinding {
     }
 
     /// Those that no other pod is about to take.
-    fn free_volumes(&self, pod: &PodInfo) -> Vec<Volume> {
+    fn free_volumes(&self, pod: &PodInfo) -> Vec<VolumeObject> {
         let decided = self.decided();
         let others = decided.iter().filter(|(uid, _)| *uid != pod.uid()).flat_map(|(_, decisions)| decisions);
         let taken: Vec<&str> = others

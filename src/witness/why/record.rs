@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::told::{Explanation, Witnesses, text};
 use apis::kind::Kind;
-use flow::{Operation, Step, StepId, Subject, Trace, TraceStep};
+use flow::{Step, StepId, Trace, TraceStep, TracedObject, WriteOperation};
 
 /// How many refusals are told of, the last ones.
 const MAX_REFUSALS: usize = 3;
@@ -27,7 +27,7 @@ impl Witnesses<'_> {
         let place = if namespace.is_empty() { String::new() } else { format!(" in namespace {namespace}") };
         let mut told = Explanation::new(format!("there is no {} {name}{place}", kind.singular));
         let trace = self.trace(kind, namespace, name);
-        let deleted = |step: &&TraceStep| stored(step, &trace) == Some(Operation::Delete);
+        let deleted = |step: &&TraceStep| stored(step, &trace) == Some(WriteOperation::Delete);
         if let Some(last) = trace.steps.iter().rfind(deleted) {
             told.because.push(written("it was deleted", last, &trace));
         }
@@ -40,12 +40,12 @@ impl Witnesses<'_> {
 
     fn trace(&self, kind: &Kind, namespace: &str, name: &str) -> Trace {
         let resource = kind.group_resource().to_string();
-        self.client.flow().trace_of(&Subject { resource: &resource, namespace, name, uid: "" })
+        self.client.flow().trace_of(&TracedObject { resource: &resource, namespace, name, uid: "" })
     }
 }
 
 /// What a step did to the object that the trace is about.
-fn stored(step: &TraceStep, trace: &Trace) -> Option<Operation> {
+fn stored(step: &TraceStep, trace: &Trace) -> Option<WriteOperation> {
     let Step::Stored { resource, namespace, name, operation, .. } = &step.step else { return None };
     let key = golang::object_key::object_key(namespace, name);
     (trace.subject == format!("{resource} {key}")).then_some(*operation)
@@ -99,11 +99,11 @@ fn written(what: &str, last: &TraceStep, trace: &Trace) -> Explanation {
     told
 }
 
-fn past(operation: Operation) -> &'static str {
+fn past(operation: WriteOperation) -> &'static str {
     match operation {
-        Operation::Create => "created",
-        Operation::Update => "changed",
-        Operation::Delete => "deleted",
+        WriteOperation::Create => "created",
+        WriteOperation::Update => "changed",
+        WriteOperation::Delete => "deleted",
     }
 }
 

@@ -9,7 +9,7 @@ use apimachinery::status::Status;
 use apis::core::pod::PODS;
 use apis::networking::network_policy::NETWORK_POLICIES;
 use apis::tree::string_map;
-use flow::{JudgedTraffic, Subject, TrafficSort};
+use flow::{JudgedTraffic, TracedObject, TrafficSort};
 
 /// So many sorts of traffic are told of, the last ones.
 const MAX_TRAFFIC_TOLD: usize = 5;
@@ -19,7 +19,7 @@ impl Witnesses<'_> {
     /// policies are gone.
     pub(super) async fn kept_out(&self, namespace: &str, pod: &str, told: &mut Explanation) {
         let resource = PODS.group_resource().to_string();
-        let subject = Subject { resource: &resource, namespace, name: pod, uid: "" };
+        let subject = TracedObject { resource: &resource, namespace, name: pod, uid: "" };
         let traffic = self.client.flow().traffic_of(&subject);
         let own = format!("{namespace}/{pod}");
         let mut lines = vec![];

@@ -12,7 +12,7 @@ mod time;
 
 use axum::body::Body;
 use http_body_util::BodyExt;
-use kubarium::flow::Subject;
+use kubarium::flow::TracedObject;
 use kubarium::{Cluster, Components, Config, Fault};
 use serde_json::{Value, json};
 use tower::ServiceExt;
@@ -99,7 +99,7 @@ async fn handles_are_audited_and_in_the_record() {
     config.apiserver.audit.audit_policy_file = Some(policy);
     let cluster = Cluster::start(config).await.unwrap();
     ask(&cluster, "", "POST", "/kubarium/v1/time", Value::Null).await;
-    let subject = Subject { resource: "", namespace: "", name: "", uid: "" };
+    let subject = TracedObject { resource: "", namespace: "", name: "", uid: "" };
     let trace = cluster.flow().trace_of(&subject);
     cluster.stop().await;
     let told = std::fs::read_to_string(&log).unwrap();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::SameForm;
-use crate::managed_fields::{FieldManager, ResetFields, Type, Updater, validate};
+use crate::managed_fields::{FieldManager, ResetFields, SchemaType, Updater, validate};
 use crate::schema::{Facts, ListType, MapType, Schema, Schemas, apply_defaults, complete, zero_value};
 
 const DEPLOYMENT: &str = "io.k8s.api.apps.v1.Deployment";
@@ -94,7 +94,7 @@ fn every_keyed_list_has_keys_that_its_elements_have() {
 /// The sets that a write leaves, by manager.
 fn owners(definition: &str, live: Option<&Value>, new: &Value, subresource: &str, reset: &[&str]) -> Value {
     let schema = Schemas::lookup(definition).unwrap();
-    let kind = Type::Known(schema);
+    let kind = SchemaType::Known(schema);
     let (reset, converter) = (ResetFields::excluding(reset), SameForm(kind));
     let updater = Updater { kind, api_version: "v1", reset: &reset, converter: &converter };
     let now = "2026-01-01T00:00:00Z";
@@ -165,7 +165,7 @@ fn status_has_an_owner_of_its_own() {
 #[test]
 fn what_does_not_fit_is_told_in_upstreams_words() {
     let schema = Schemas::lookup(DEPLOYMENT).unwrap();
-    let refused = |object: Value| validate(Type::Known(schema), &object).unwrap_err().to_string();
+    let refused = |object: Value| validate(SchemaType::Known(schema), &object).unwrap_err().to_string();
     let with_container =
         |container: Value| json!({"spec": {"template": {"spec": {"containers": [container]}}}});
     assert_eq!(refused(json!({"spec": {"foo": 1}})), ".spec.foo: field not declared in schema");
@@ -190,7 +190,8 @@ fn what_does_not_fit_is_told_in_upstreams_words() {
     );
     // A quantity and a port may be numbers; a key that is always there has its zero.
     assert!(
-        validate(Type::Known(schema), &with_container(json!({"resources": {"limits": {"cpu": 1}}}))).is_ok()
+        validate(SchemaType::Known(schema), &with_container(json!({"resources": {"limits": {"cpu": 1}}})))
+            .is_ok()
     );
 }
 
@@ -198,7 +199,8 @@ fn what_does_not_fit_is_told_in_upstreams_words() {
 fn a_custom_resource_has_the_metadata_of_every_object() {
     let schema = Schema::from_openapi(&json!({"type": "object", "properties": {
         "spec": {"type": "object", "properties": {"size": {"type": "integer"}}}}}));
-    let check = |object: Value| validate(Type::Custom(&schema), &object).map_err(|error| error.to_string());
+    let check =
+        |object: Value| validate(SchemaType::Custom(&schema), &object).map_err(|error| error.to_string());
     let fits = json!({"apiVersion": "a/v1", "kind": "A", "metadata": {"name": "a"}, "spec": {"size": 1}});
     assert_eq!(check(fits), Ok(()));
     assert_eq!(check(json!({"spec": {"x": 1}})).unwrap_err(), ".spec.x: field not declared in schema");
@@ -206,5 +208,5 @@ fn a_custom_resource_has_the_metadata_of_every_object() {
         check(json!({"metadata": {"x": 1}})).unwrap_err(),
         ".metadata.x: field not declared in schema"
     );
-    assert!(validate(Type::Custom(&Schema::FREE), &json!({"x": {"y": [1]}})).is_ok());
+    assert!(validate(SchemaType::Custom(&Schema::FREE), &json!({"x": {"y": [1]}})).is_ok());
 }

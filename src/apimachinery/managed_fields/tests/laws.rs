@@ -4,7 +4,9 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::State;
-use crate::managed_fields::{Comparison, PathElement, Set, Type, compare, decode, encode, field_set, merge};
+use crate::managed_fields::{
+    Comparison, PathElement, SchemaType, Set, compare, decode, encode, field_set, merge,
+};
 use crate::schema::Schema;
 
 fn schema() -> Schema {
@@ -98,7 +100,7 @@ proptest! {
     #[test]
     fn a_comparison_tells_each_change_once(old in object(), new in object()) {
         let schema = schema();
-        let kind = Type::Known(&schema);
+        let kind = SchemaType::Known(&schema);
         let Comparison { removed, modified, added } = compare(kind, &old, &new);
         prop_assert!(removed.intersection(&modified).is_empty());
         prop_assert!(removed.intersection(&added).is_empty());
@@ -118,9 +120,9 @@ proptest! {
         prop_assert_eq!(state.apply("me", "v1", &config, false), Ok(()));
         prop_assert_eq!((state.object.clone(), state.managed.clone().encode()), once);
         // Everything that was applied is there, and the applier owns exactly that.
-        let kind = Type::Known(&schema);
+        let kind = SchemaType::Known(&schema);
         prop_assert_eq!(merge(kind, &state.object, &config).unwrap(), state.object.clone());
-        let own = state.managed.set_of(&State::id("me", "v1", super::Operation::Apply));
+        let own = state.managed.set_of(&State::id("me", "v1", super::ManagedFieldsOperation::Apply));
         prop_assert_eq!(own, field_set(kind, &config));
     }
 
@@ -146,7 +148,7 @@ proptest! {
             prop_assert!(all.intersection(&entry.set()).is_empty());
             all = all.union(&entry.set());
         }
-        let leaves = field_set(Type::Known(&schema), &state.object);
+        let leaves = field_set(SchemaType::Known(&schema), &state.object);
         prop_assert!(leaves.difference(&all).is_empty(), "{:?}", leaves.difference(&all));
     }
 }

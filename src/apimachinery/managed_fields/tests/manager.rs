@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::SameForm;
 use crate::managed_fields::{
-    FieldManager, LAST_APPLIED_CONFIG, Managed, ResetFields, ScaleHandler, Type, Updater, apply,
+    FieldManager, LAST_APPLIED_CONFIG, Managed, ResetFields, ScaleHandler, SchemaType, Updater, apply,
 };
 use crate::schema::{Schema, Schemas};
 use crate::status::Status;
@@ -24,7 +24,7 @@ impl Server {
 
     fn with<T>(&mut self, manager: &str, run: impl FnOnce(&FieldManager) -> T) -> T {
         self.seconds += 1;
-        let kind = Type::Known(schema());
+        let kind = SchemaType::Known(schema());
         let (reset, converter) = (ResetFields::default(), SameForm(kind));
         let updater = Updater { kind, api_version: "v1", reset: &reset, converter: &converter };
         let now = format!("2026-01-01T00:00:{:02}Z", self.seconds);

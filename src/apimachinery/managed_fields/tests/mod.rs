@@ -8,11 +8,14 @@ mod manager;
 
 use serde_json::Value;
 
-use super::{Converter, Managed, ManagerEntry, ManagerId, Operation, ResetFields, Type, Updater, print_path};
+use super::{
+    Converter, Managed, ManagedFieldsOperation, ManagerEntry, ManagerId, ResetFields, SchemaType, Updater,
+    print_path,
+};
 use crate::schema::Schema;
 
 /// Every version but `gone` has the same form.
-struct SameForm<'s>(Type<'s>);
+struct SameForm<'s>(SchemaType<'s>);
 
 impl Converter for SameForm<'_> {
     fn convert(&self, object: &Value, api_version: &str) -> Option<Value> {
@@ -23,7 +26,7 @@ impl Converter for SameForm<'_> {
         self.convert(object, api_version)
     }
 
-    fn schema(&self, api_version: &str) -> Option<Type<'_>> {
+    fn schema(&self, api_version: &str) -> Option<SchemaType<'_>> {
         (api_version != "gone").then_some(self.0)
     }
 }
@@ -40,20 +43,20 @@ impl<'s> State<'s> {
         State { schema, object: Value::Null, managed: Managed::default() }
     }
 
-    fn id(manager: &str, api_version: &str, operation: Operation) -> ManagerId {
+    fn id(manager: &str, api_version: &str, operation: ManagedFieldsOperation) -> ManagerId {
         let (manager, api_version) = (manager.to_owned(), api_version.to_owned());
         ManagerId { manager, operation, api_version, subresource: String::new() }
     }
 
     fn with<T>(&mut self, version: &str, run: impl FnOnce(&Updater, &Value, &mut Managed) -> T) -> T {
-        let kind = Type::Known(self.schema);
+        let kind = SchemaType::Known(self.schema);
         let (reset, converter) = (ResetFields::default(), SameForm(kind));
         let updater = Updater { kind, api_version: version, reset: &reset, converter: &converter };
         run(&updater, &self.object, &mut self.managed)
     }
 
     fn update(&mut self, manager: &str, version: &str, new: &Value) {
-        let id = Self::id(manager, version, Operation::Update);
+        let id = Self::id(manager, version, ManagedFieldsOperation::Update);
         let changed = self.with(version, |updater, live, managed| updater.update(live, new, managed, &id));
         if let Some(changed) = changed {
             let own = self.managed.set_of(&id).difference(&changed.removed);
@@ -71,7 +74,7 @@ impl<'s> State<'s> {
         config: &Value,
         force: bool,
     ) -> Result<(), Vec<String>> {
-        let id = Self::id(manager, version, Operation::Apply);
+        let id = Self::id(manager, version, ManagedFieldsOperation::Apply);
         let before = self.managed.clone();
         let applied =
             self.with(version, |updater, live, managed| updater.apply(live, config, managed, &id, force));
@@ -80,7 +83,7 @@ impl<'s> State<'s> {
                 self.object = object.unwrap_or_else(|| self.object.clone());
                 Ok(())
             }
-            Err(super::Refusal::Conflicts(conflicts)) => {
+            Err(super::ApplyRefusal::Conflicts(conflicts)) => {
                 self.managed = before;
                 Err(conflicts.0.iter().map(|conflict| print_path(&conflict.path)).collect())
             }

@@ -13,7 +13,7 @@ use crate::admission::cel::{Inputs, Watched, namespace_object};
 use crate::admission::webhook::{Codec, Matched, Matcher, Shown, WebhookSource, is_exempt};
 use crate::admission::{AdmissionMetrics, AdmissionPlugin, Attributes, Authorizer, Initializer, forbidden};
 use crate::registry::Registry;
-use apimachinery::managed_fields::Type;
+use apimachinery::managed_fields::SchemaType;
 use apimachinery::status::{Status, StatusCause};
 use apis::admissionregistration::mutating_admission_policy::{
     MUTATING_ADMISSION_POLICIES, MUTATING_ADMISSION_POLICY_BINDINGS,
@@ -229,7 +229,7 @@ impl MutatingAdmissionPolicy {
         let known = self.codec.schema(kind, attributes.subresource);
         let custom = CustomResource::of(kind).filter(|_| attributes.subresource != "scale");
         let custom = custom.map(|custom| custom.typed());
-        let typed = known.as_deref().map(Type::Known).or(custom.as_deref().map(Type::Custom));
+        let typed = known.as_deref().map(SchemaType::Known).or(custom.as_deref().map(SchemaType::Custom));
         // Upstream counts its conditions as a validating one's.
         let labels = [&*policy.name, "policy", "validate", attributes.operation.name()];
         let watched = Watched { metrics: &self.metrics, clock: &self.clock, labels };

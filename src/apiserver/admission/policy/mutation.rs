@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use super::params::ParamKind;
 use crate::admission::cel::{CelVariables, MatchConditions, Watched, run};
 use crate::admission::webhook::Criteria;
-use apimachinery::managed_fields::{Type, merge, validate};
+use apimachinery::managed_fields::{SchemaType, merge, validate};
 use apimachinery::object::Object;
 use apimachinery::patch::{PatchType, TEST_FAILED, apply};
 use apimachinery::schema::Schema;
@@ -108,7 +108,7 @@ impl MutatingPolicy {
         index: usize,
         activation: Activation,
         object: &Json,
-        kind: Option<Type>,
+        kind: Option<SchemaType>,
         budget: &mut Budget,
     ) -> Result<Json, MutationError> {
         let activation = CelVariables::add(&self.variables, activation);
@@ -142,8 +142,8 @@ impl MutatingPolicy {
 
 /// What the configuration says counts, everything else stays, as an apply does it; of a kind without a schema
 /// every list is one value.
-fn lay_over(object: &Json, configuration: &Json, kind: Option<Type>) -> Result<Json, String> {
-    let kind = kind.unwrap_or(Type::Custom(&Schema::FREE));
+fn lay_over(object: &Json, configuration: &Json, kind: Option<SchemaType>) -> Result<Json, String> {
+    let kind = kind.unwrap_or(SchemaType::Custom(&Schema::FREE));
     validate(kind, configuration).map_err(|error| {
         format!("error applying patch: failed to convert patch object to typed object: {error}")
     })?;

@@ -14,7 +14,7 @@ use super::body_budget::{BodyBudget, Counted, SMALL_BYTES};
 use super::form::Raw;
 use crate::endpoints::response::negotiation::unsupported_media_type;
 use crate::request::Announced;
-use apimachinery::decode::Format;
+use apimachinery::decode::BodyFormat;
 use apimachinery::patch::Document;
 use apimachinery::status::Status;
 use apimachinery::wire::DecodedBody;
@@ -202,8 +202,8 @@ async fn next_part(body: &mut Body, counted: &mut Option<Counted>) -> Result<Opt
 }
 
 /// How the body is written; JSON when it does not say.
-fn format(headers: &HeaderMap) -> Result<Format, Status> {
-    Format::of(headers).ok_or_else(|| unsupported_media_type(ACCEPTED))
+fn format(headers: &HeaderMap) -> Result<BodyFormat, Status> {
+    BodyFormat::of(headers).ok_or_else(|| unsupported_media_type(ACCEPTED))
 }
 
 /// The content type of a patch without parameters. Of these letter case counts.

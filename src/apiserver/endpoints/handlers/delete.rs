@@ -10,7 +10,7 @@ use crate::admission::Operation;
 use crate::endpoints::query::check_delete_options;
 use crate::endpoints::response::answer::Answer;
 use crate::registry::DeleteOutcome;
-use apimachinery::decode::{self, Format};
+use apimachinery::decode::{self, BodyFormat};
 use apimachinery::options::DeleteOptions;
 use apimachinery::protobuf;
 use apimachinery::schema::Schemas;
@@ -71,11 +71,11 @@ async fn body(scope: &Scope, input: Input) -> Result<Option<Value>, Status> {
     }
 }
 
-fn parse(bytes: &Bytes, format: Format) -> Result<Value, String> {
+fn parse(bytes: &Bytes, format: BodyFormat) -> Result<Value, String> {
     match format {
-        Format::Json => parse_json(bytes),
-        Format::Yaml => parse_json(decode::decode_yaml(bytes)?.0.to_string().as_bytes()),
-        Format::Protobuf => parse_protobuf(bytes),
+        BodyFormat::Json => parse_json(bytes),
+        BodyFormat::Yaml => parse_json(decode::decode_yaml(bytes)?.0.to_string().as_bytes()),
+        BodyFormat::Protobuf => parse_protobuf(bytes),
     }
 }
 

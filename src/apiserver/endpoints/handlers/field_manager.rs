@@ -11,7 +11,7 @@ use super::form::BodyKind;
 use super::request_scope::Scope;
 use crate::endpoints::EndpointContext;
 use apimachinery::gvk::GroupVersion;
-use apimachinery::managed_fields::{ApplyError, Converter, FieldManager, Type, Updater, apply};
+use apimachinery::managed_fields::{ApplyError, Converter, FieldManager, SchemaType, Updater, apply};
 use apimachinery::schema::{Schema, Schemas, zero_object};
 use apimachinery::time::rfc3339;
 use apimachinery::user::UserInfo;
@@ -58,7 +58,7 @@ impl<'s> FieldManagement<'s> {
             Some(custom) if is_custom => custom.typed(),
             _ => form.schema(),
         };
-        let kind = if is_custom { Type::Custom(&schema) } else { Type::Known(&schema) };
+        let kind = if is_custom { SchemaType::Custom(&schema) } else { SchemaType::Known(&schema) };
         let reset = scope.kind.reset_fields(scope.subresource);
         let converter = ManagedVersions { server: &scope.server, kind: &scope.kind, custom: OnceLock::new() };
         let (api_version, gvk) = form.names();
@@ -109,12 +109,12 @@ impl Converter for ManagedVersions<'_> {
         Some(converted(&*self.other(api_version)?, self.kind, object))
     }
 
-    fn schema(&self, api_version: &str) -> Option<Type<'_>> {
+    fn schema(&self, api_version: &str) -> Option<SchemaType<'_>> {
         let other = self.other(api_version)?;
         if other.is_custom {
-            return Some(Type::Custom(self.custom(api_version)?));
+            return Some(SchemaType::Custom(self.custom(api_version)?));
         }
-        Schemas::lookup(&other.definition).map(Type::Known)
+        Schemas::lookup(&other.definition).map(SchemaType::Known)
     }
 }
 

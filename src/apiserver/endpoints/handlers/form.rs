@@ -11,7 +11,7 @@ use crate::endpoints::EndpointContext;
 use crate::endpoints::query::FieldValidation;
 use crate::endpoints::response::negotiation::unsupported_media_type;
 use crate::request::RequestContext;
-use apimachinery::decode::{self, DecodeError, DecodeTarget, Decoded, ForeignType, Format};
+use apimachinery::decode::{self, BodyFormat, DecodeError, DecodeTarget, Decoded, ForeignType};
 use apimachinery::field_error::FieldErrors;
 use apimachinery::gvk::GroupVersion;
 use apimachinery::schema::{self, Schema};
@@ -41,7 +41,7 @@ pub(crate) struct BodyKind {
 /// A body as it came.
 pub(crate) enum Raw {
     /// From a socket.
-    Bytes(Bytes, Format),
+    Bytes(Bytes, BodyFormat),
     /// From a caller in this process: a tree, which is decoded only where it is not as decoding leaves it.
     Tree(Value),
 }
@@ -117,7 +117,7 @@ impl BodyKind {
                 self.with_target(|target| heed(ctx, target, &decoded.strict_errors, validation))?;
                 decoded.value
             }
-            Raw::Bytes(_, Format::Protobuf) if self.schema.is_none() => {
+            Raw::Bytes(_, BodyFormat::Protobuf) if self.schema.is_none() => {
                 return Err(unsupported_media_type("application/json, application/yaml"));
             }
             Raw::Bytes(body, format) => {
@@ -137,7 +137,7 @@ impl BodyKind {
         &self,
         ctx: &RequestContext,
         body: &Bytes,
-        format: Format,
+        format: BodyFormat,
         validation: FieldValidation,
     ) -> Result<Value, Status> {
         self.with_target(|target| {

@@ -4,21 +4,21 @@
 use bytes::Bytes;
 use serde_json::Value;
 
-use apimachinery::decode::Format;
+use apimachinery::decode::BodyFormat;
 use apimachinery::yaml;
 
 const UNKNOWN_FIELD: &str = "unknown field \"metadata.initializers\"";
 
 /// What a body says of initializers: a field that no schema knows any more.
-pub(crate) fn of_body(body: &Bytes, format: Format) -> Option<Value> {
+pub(crate) fn of_body(body: &Bytes, format: BodyFormat) -> Option<Value> {
     const NAME: &[u8] = b"initializers";
     if !body.windows(NAME.len()).any(|window| window == NAME) {
         return None;
     }
     let tree: Value = match format {
-        Format::Json => serde_json::from_slice(body).ok()?,
-        Format::Yaml => yaml::to_json(body).ok()?.value,
-        Format::Protobuf => return None,
+        BodyFormat::Json => serde_json::from_slice(body).ok()?,
+        BodyFormat::Yaml => yaml::to_json(body).ok()?.value,
+        BodyFormat::Protobuf => return None,
     };
     of_tree(&tree)
 }

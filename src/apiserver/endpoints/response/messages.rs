@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::json::write_partial;
 use apimachinery::object::Object;
-use apimachinery::protobuf::{Error, encode, encode_document, seal, write_bytes, write_nested};
+use apimachinery::protobuf::{ProtobufError, encode, encode_document, seal, write_bytes, write_nested};
 use apimachinery::schema::{Schema, Schemas};
 use apimachinery::status::Status;
 
@@ -122,7 +122,7 @@ fn write_as(kind: &str, value: &Value, out: &mut Vec<u8>) {
     encode(Schemas::reference(&format!("{META}.{kind}")), value, out).expect("it has a message");
 }
 
-fn not_acceptable(error: &Error) -> Status {
+fn not_acceptable(error: &ProtobufError) -> Status {
     Status::failure(406, "NotAcceptable", error.to_string())
 }
 

@@ -22,7 +22,7 @@ use crate::request::{RequestContext, hide_unreadable};
 use apimachinery::wire::{ApiResponse, text_response};
 use apis::scheme::Scheme;
 use flow::story::Look;
-use flow::{Flow, StoragePlace, Subject, Trace};
+use flow::{Flow, StoragePlace, Trace, TracedObject};
 
 /// The story of the object that the query names.
 pub(crate) async fn respond(
@@ -45,11 +45,11 @@ pub(crate) async fn respond(
     let trace = if let Some(kind) = scheme.named(text("resource")) {
         let kind = kind.storage_kind();
         let namespace = if kind.namespaced { text("namespace") } else { "" };
-        flow.trace_of(&Subject { resource: kind.resource(), namespace, name, uid })
+        flow.trace_of(&TracedObject { resource: kind.resource(), namespace, name, uid })
     } else {
         let known = server.aggregator.resource_named(text("resource")).await;
         let resource = known.as_deref().unwrap_or(text("resource"));
-        let trace = of_another(flow, &Subject { resource, namespace: text("namespace"), name, uid });
+        let trace = of_another(flow, &TracedObject { resource, namespace: text("namespace"), name, uid });
         if known.is_none() && trace.steps.is_empty() {
             let unknown = format!("the server doesn't have a resource type {:?}\n", text("resource"));
             return text_response(StatusCode::NOT_FOUND, unknown);
@@ -60,12 +60,12 @@ pub(crate) async fn respond(
 }
 
 /// Of an object that another server has: whether it is in a namespace is known of the record.
-fn of_another(flow: &Flow, subject: &Subject<'_>) -> Trace {
+fn of_another(flow: &Flow, subject: &TracedObject<'_>) -> Trace {
     let trace = flow.trace_of(subject);
     if !trace.steps.is_empty() {
         return trace;
     }
-    let of_cluster = flow.trace_of(&Subject { namespace: "", ..*subject });
+    let of_cluster = flow.trace_of(&TracedObject { namespace: "", ..*subject });
     if of_cluster.steps.is_empty() { trace } else { of_cluster }
 }
 

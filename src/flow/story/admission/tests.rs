@@ -3,7 +3,7 @@
 use crate::handwritten::Handwritten;
 use crate::parts::CalledWebhook;
 use crate::recorded::StepId;
-use crate::step::{Operation, Step};
+use crate::step::{Step, WriteOperation};
 use crate::story::tests::{printed, request, written};
 
 const PODS: &str = "/api/v1/namespaces/ns/pods";
@@ -64,7 +64,7 @@ fn a_webhook_that_says_no_is_named_with_what_helps_until_it_is_content() {
     written(&record, asked(&record, "update"), "pods", "a", 8);
     assert_eq!(told(&record, "pods", "a"), said, "they may change it, and not delete it");
     let (resource, namespace, name) = ("pods".into(), "ns".into(), "a".into());
-    let (operation, uid, bytes) = (Operation::Delete, None, 0);
+    let (operation, uid, bytes) = (WriteOperation::Delete, None, 0);
     record.step(None, Step::Stored { resource, namespace, name, revision: 9, operation, uid, bytes });
     assert_eq!(told(&record, "pods", "a"), [""; 0], "it is gone");
 }

@@ -4,7 +4,7 @@ use super::owners;
 use crate::handwritten::Handwritten;
 use crate::parts::RoutedRequest;
 use crate::recorded::StepId;
-use crate::step::{Operation, Step};
+use crate::step::{Step, WriteOperation};
 use crate::story::tests::{printed, request, written};
 
 const OBJECT: &str = "/api/v1/namespaces/ns/configmaps/a";
@@ -25,7 +25,7 @@ fn asked(record: &Handwritten, user: &str, manager: &str, verb: &str) -> Option<
     record.step(asked, Step::Routed(Box::new(RoutedRequest { options, ..RoutedRequest::default() })))
 }
 
-fn stored(record: &Handwritten, cause: Option<StepId>, operation: Operation, revision: u64) {
+fn stored(record: &Handwritten, cause: Option<StepId>, operation: WriteOperation, revision: u64) {
     let (resource, namespace, name) = ("configmaps".into(), "ns".into(), "a".into());
     record.step(cause, Step::Stored { resource, namespace, name, revision, operation, uid: None, bytes: 1 });
 }
@@ -39,7 +39,7 @@ fn refused(record: &Handwritten, cause: Option<StepId>, why: &str) {
 fn record() -> Handwritten {
     let record = Handwritten::new();
     written(&record, asked(&record, "jane", "create", "create"), "configmaps", "a", 7);
-    stored(&record, asked(&record, "joe", "edit", "patch"), Operation::Update, 8);
+    stored(&record, asked(&record, "joe", "edit", "patch"), WriteOperation::Update, 8);
     record
 }
 
@@ -52,9 +52,9 @@ fn who_was_faster_is_said_until_the_write_is_made_anew() {
                   to get it again, change what it is now, and update it then; a patch without a resourceVersion \
                   is never too late";
     assert_eq!(told(&record), [wanted]);
-    stored(&record, asked(&record, "joe", "edit", "patch"), Operation::Update, 9);
+    stored(&record, asked(&record, "joe", "edit", "patch"), WriteOperation::Update, 9);
     assert_eq!(told(&record), [wanted], "that is another one's");
-    stored(&record, asked(&record, "jane", "edit", "patch"), Operation::Update, 10);
+    stored(&record, asked(&record, "jane", "edit", "patch"), WriteOperation::Update, 10);
     assert_eq!(told(&record), [""; 0]);
 }
 
@@ -63,7 +63,7 @@ fn a_component_that_was_faster_says_what_it_wrote_and_one_that_is_refused_tries_
     let record = record();
     let user = "system:serviceaccount:kube-system:some-controller";
     let by = request(&record, None, user, "update", &format!("{OBJECT}/status"));
-    stored(&record, by, Operation::Update, 9);
+    stored(&record, by, WriteOperation::Update, 9);
     refused(&record, request(&record, by, user, "update", OBJECT), MODIFIED);
     assert_eq!(told(&record), [""; 0]);
     refused(&record, asked(&record, "jane", "replace", "update"), MODIFIED);
@@ -94,7 +94,7 @@ fn a_delete_that_means_another_state_or_another_object_says_which_is_there() {
     );
     refused(&record, asked(&record, "jane", "curl", "delete"), &why);
     assert!(told(&record)[0].starts_with("joe with edit at revision 8 was faster"), "{:?}", told(&record));
-    stored(&record, asked(&record, "joe", "curl", "delete"), Operation::Delete, 9);
+    stored(&record, asked(&record, "joe", "curl", "delete"), WriteOperation::Delete, 9);
     assert_eq!(told(&record), [""; 0], "it is gone");
 }
 
@@ -108,9 +108,9 @@ fn an_apply_names_the_owners_of_the_fields_until_it_goes_through() {
                   \"helm\": jane has to leave them out, set them as they are, or take them over with \
                   --force-conflicts (force=true)";
     assert_eq!(told(&record), [wanted]);
-    stored(&record, asked(&record, "jane", "two", "patch"), Operation::Update, 9);
+    stored(&record, asked(&record, "jane", "two", "patch"), WriteOperation::Update, 9);
     assert_eq!(told(&record), [wanted], "that is another manager's");
-    stored(&record, asked(&record, "jane", "one", "patch"), Operation::Update, 10);
+    stored(&record, asked(&record, "jane", "one", "patch"), WriteOperation::Update, 10);
     assert_eq!(told(&record), [""; 0]);
     assert_eq!(owners("Apply failed with 1 conflict: conflict with \"a b\" using v1: .x"), ["a b"]);
 }

@@ -3,7 +3,7 @@
 use crate::handwritten::Handwritten;
 use crate::parts::ComparedCount;
 use crate::recorded::StepId;
-use crate::step::{Operation, Step};
+use crate::step::{Step, WriteOperation};
 use crate::story::tests::{contains, printed, request, written};
 
 const REPLICA_SETS: &str = "system:serviceaccount:kube-system:replicaset-controller";
@@ -195,7 +195,7 @@ fn what_is_swept_in_vain_at_the_end_of_a_namespace_is_one_stage() {
     let swept = sweep("pods");
     sweep("secrets");
     let (resource, namespace, name) = ("pods".into(), "ns".into(), "a".into());
-    let (operation, uid, bytes) = (Operation::Delete, None, 0);
+    let (operation, uid, bytes) = (WriteOperation::Delete, None, 0);
     record.step(swept, Step::Stored { resource, namespace, name, revision: 8, operation, uid, bytes });
     let text = printed(&record.flow.trace("pods", "ns", "a"));
     let in_vain =

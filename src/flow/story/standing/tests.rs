@@ -139,7 +139,7 @@ fn an_evicted_pod_a_claim_without_a_class_and_a_silent_node_say_so() {
     let record = Handwritten::new();
     let asked = request(&record, None, "", "create", "/api/v1/nodes");
     let (resource, name) = ("nodes".into(), "n1".into());
-    let (namespace, operation) = ("".into(), crate::step::Operation::Create);
+    let (namespace, operation) = ("".into(), crate::step::WriteOperation::Create);
     let step = Step::Stored { resource, namespace, name, revision: 7, operation, uid: None, bytes: 1 };
     let seen = record.step(asked, step);
     let user = "system:serviceaccount:kube-system:node-controller";
@@ -156,7 +156,7 @@ fn a_node_is_as_its_kubelet_says_until_that_says_otherwise_or_nothing() {
     let record = Handwritten::new();
     let asked = request(&record, None, "", "create", "/api/v1/nodes");
     let (resource, name) = ("nodes".into(), "n1".into());
-    let (namespace, operation) = ("".into(), crate::step::Operation::Create);
+    let (namespace, operation) = ("".into(), crate::step::WriteOperation::Create);
     let step = Step::Stored { resource, namespace, name, revision: 7, operation, uid: None, bytes: 1 };
     let seen = record.step(asked, step);
     let says = |component: &str, object: &str, reason: &str| {
