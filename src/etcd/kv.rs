@@ -213,8 +213,8 @@ impl Kv {
     /// the future does not take the write back.
     ///
     /// # Errors
-    /// [`StoreError::LeaseNotFound`]; [`StoreError::Io`], after which the write does not stand, and no further one
-    /// succeeds until the disk takes some again ([`Kv::writable`]); [`StoreError::Closed`].
+    /// [`StoreError::LeaseNotFound`]; [`StoreError::Io`], after which the write does not stand, and no
+    /// further one succeeds until the disk takes some again ([`Kv::writable`]); [`StoreError::Closed`].
     pub async fn txn(&self, key: &str, expect: Expect, op: Op) -> Result<Txn, StoreError> {
         let write = Write { key: key.into(), expect, op };
         match self.0.write_here(write) {
@@ -243,8 +243,8 @@ impl Kv {
     /// Watches the keys that start with `prefix` for changes after a revision.
     ///
     /// # Errors
-    /// [`StoreError::Compacted`] if changes after `after` are gone; [`StoreError::FutureRevision`] if it has not been
-    /// reached; [`StoreError::Closed`].
+    /// [`StoreError::Compacted`] if changes after `after` are gone; [`StoreError::FutureRevision`] if it has
+    /// not been reached; [`StoreError::Closed`].
     pub fn watch(&self, prefix: &str, after: Revision) -> Result<Watch, StoreError> {
         self.watch_of(KeySpan::prefix(prefix), after)
     }

@@ -115,7 +115,8 @@ impl<'a> Transaction<'a> {
     /// Sets a key; what it replaces comes back.
     ///
     /// # Errors
-    /// [`StoreError::LeaseNotFound`], [`StoreError::KeyWrittenTwice`], [`StoreError::Io`], [`StoreError::Closed`].
+    /// [`StoreError::LeaseNotFound`], [`StoreError::KeyWrittenTwice`], [`StoreError::Io`],
+    /// [`StoreError::Closed`].
     pub fn put(
         &mut self,
         key: &str,

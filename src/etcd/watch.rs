@@ -67,8 +67,8 @@ impl Watch {
     /// dropped and called again without losing anything.
     ///
     /// # Errors
-    /// [`StoreError::Compacted`] when compaction has overtaken the watch; [`StoreError::Closed`] when the store was
-    /// closed.
+    /// [`StoreError::Compacted`] when compaction has overtaken the watch; [`StoreError::Closed`] when the
+    /// store was closed.
     pub async fn next(&mut self) -> Result<WatchBatch, StoreError> {
         loop {
             if let Some(batch) = self.try_next()? {

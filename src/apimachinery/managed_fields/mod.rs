@@ -6,10 +6,10 @@
 //! decoding, defaulting, which kinds are served; the clock's time is passed in.
 //!
 //! A *field* is a path of [`PathElement`]s; what somebody owns is a [`Set`] of them, which is written as
-//! FieldsV1. What counts as one field follows from the schema ([`SchemaType`]): an atomic list is one, a keyed list
-//! has one per element and per field in it. [`compare()`] says what changed between two states, [`Updater`]
-//! moves ownership accordingly, [`FieldManager`] adds what Kubernetes makes of it: names of managers, times,
-//! bounds, subresources, the migration from client-side apply.
+//! FieldsV1. What counts as one field follows from the schema ([`SchemaType`]): an atomic list is one, a
+//! keyed list has one per element and per field in it. [`compare()`] says what changed between two states,
+//! [`Updater`] moves ownership accordingly, [`FieldManager`] adds what Kubernetes makes of it: names of
+//! managers, times, bounds, subresources, the migration from client-side apply.
 //!
 //! Every write of the cluster passes here, so whatever is untouched stays a text: see [`Managed`].
 

@@ -14,7 +14,8 @@ impl EtcdClient {
     /// The key as it was at a revision (None: now), and the revision that etcd stands at.
     ///
     /// # Errors
-    /// [`StoreError::Compacted`], [`StoreError::FutureRevision`], [`StoreError::Etcd`], [`StoreError::Closed`].
+    /// [`StoreError::Compacted`], [`StoreError::FutureRevision`], [`StoreError::Etcd`],
+    /// [`StoreError::Closed`].
     pub async fn get(
         &self,
         key: &str,

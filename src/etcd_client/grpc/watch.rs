@@ -103,8 +103,8 @@ impl EtcdWatch {
     /// Waits for changes, or for progress. Can be dropped and called again without losing anything.
     ///
     /// # Errors
-    /// [`StoreError::Compacted`] when compaction has overtaken the watch; [`StoreError::Etcd`] when etcd cannot tell
-    /// what there was before; [`StoreError::Closed`].
+    /// [`StoreError::Compacted`] when compaction has overtaken the watch; [`StoreError::Etcd`] when etcd
+    /// cannot tell what there was before; [`StoreError::Closed`].
     pub async fn next(&mut self) -> Result<WatchBatch, StoreError> {
         let mut closing = self.client.closing();
         tokio::select! {

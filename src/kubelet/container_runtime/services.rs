@@ -11,9 +11,9 @@
 //!   The worker comes back at that time. So a pod that waits costs its bytes and nothing else, and on a
 //!   clock that a test steps everything happens in the same order.
 //! - **Time is told, never read.** Every verb that depends on it is given `now`.
-//! - **What will happen is known.** A [`RuntimeContainerStatus`] says when the process will end by itself, and
-//!   [`RuntimeService::probe_forecast`] what a probe will be answered from when on, so that neither is asked
-//!   for again and again. It holds until a verb changes it ([`RuntimeService::update_container`],
+//! - **What will happen is known.** A [`RuntimeContainerStatus`] says when the process will end by itself,
+//!   and [`RuntimeService::probe_forecast`] what a probe will be answered from when on, so that neither is
+//!   asked for again and again. It holds until a verb changes it ([`RuntimeService::update_container`],
 //!   [`RuntimeService::exec`]).
 //!
 //! Verbs of one pod are never called at the same time, except those that only read a container that is

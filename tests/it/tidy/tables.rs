@@ -414,7 +414,7 @@ pub(crate) const IDIOMS: &[(&str, &str, usize)] = &[
     ),
 ];
 /// How many names stand for several types.
-pub(crate) const MAX_REPEATED_TYPE_NAMES: usize = 84;
+pub(crate) const MAX_REPEATED_TYPE_NAMES: usize = 3;
 
 /// Where field paths are written as texts.
 pub(crate) const FIELD_ROOMS: &[&str] = &["src/apis/", "src/apiserver/admission/", "src/controllers/"];
