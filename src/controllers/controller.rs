@@ -284,12 +284,12 @@ impl EnqueueShared {
 
 /// A controller that was started.
 #[derive(Clone)]
-pub struct RunningController {
+pub struct ControllerRun {
     ctx: ComponentContext,
     shared: Arc<EnqueueShared>,
 }
 
-impl RunningController {
+impl ControllerRun {
     /// Watches another kind, one that came up later: from when the registration has synced.
     pub fn watch(
         &self,
@@ -309,16 +309,12 @@ impl RunningController {
 }
 
 /// Starts a controller: its informers, then its workers when the caches are filled.
-pub fn spawn<C: Controller>(ctx: &ComponentContext, controller: C) -> RunningController {
+pub fn spawn<C: Controller>(ctx: &ComponentContext, controller: C) -> ControllerRun {
     spawn_workers(ctx, controller, C::WORKERS)
 }
 
 /// Starts a controller with as many workers as somebody wants.
-pub fn spawn_workers<C: Controller>(
-    ctx: &ComponentContext,
-    controller: C,
-    workers: usize,
-) -> RunningController {
+pub fn spawn_workers<C: Controller>(ctx: &ComponentContext, controller: C, workers: usize) -> ControllerRun {
     let flow = ctx.client.flow().clone();
     let (component, clock) = (ctx.component.clone(), ctx.clock.clone());
     let queue = ctx.work_queue_counted_as(C::NAME, queue_names::of(C::NAME));
@@ -352,7 +348,7 @@ pub fn spawn_workers<C: Controller>(
         };
         ctx.tasks.supervise(&format!("{} controller", C::NAME), run);
     }
-    RunningController { ctx, shared: worker.shared.clone() }
+    ControllerRun { ctx, shared: worker.shared.clone() }
 }
 
 /// Tells a mapping what an informer tells.

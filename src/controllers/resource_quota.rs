@@ -10,9 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 use sync::Mutex;
 
-use super::controller::{
-    self, Action, Change, Controller, Enqueue, Key, Reconcile, RunningController, Watches,
-};
+use super::controller::{self, Action, Change, Controller, ControllerRun, Enqueue, Key, Reconcile, Watches};
 use super::options::ControllerManagerOptions;
 use apimachinery::labels::Selector;
 use apimachinery::object::{Object, split_key};
@@ -222,7 +220,7 @@ struct Monitors {
     quotas: Lister,
     /// By where they are stored. Bound: one entry for each kind.
     watched: Mutex<BTreeMap<Arc<str>, HandlerRegistration>>,
-    running: OnceLock<RunningController>,
+    running: OnceLock<ControllerRun>,
 }
 
 impl Monitors {

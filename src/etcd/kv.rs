@@ -69,8 +69,7 @@ impl Kv {
     /// # Panics
     /// Outside of a tokio runtime, which has to run the expiry of leases.
     pub fn open(options: Options, clock: Clock) -> Result<Kv, StoreError> {
-        let device = device::of(options.unsafe_no_fsync);
-        Kv::open_on(device, options, clock)
+        Kv::open_on(device::of(options.unsafe_no_fsync), options, clock)
     }
 
     pub(super) fn open_on(device: Arc<dyn Device>, options: Options, clock: Clock) -> Result<Kv, StoreError> {
@@ -443,15 +442,13 @@ impl WeakKv {
 
     /// Starts to write again after a failed write, if that is possible by now.
     async fn heal(self) -> Result<(), StoreError> {
-        let kv = self.upgrade().ok_or(StoreError::Closed)?;
-        kv.submit(|reply| Request::Heal { reply }).await
+        self.upgrade().ok_or(StoreError::Closed)?.submit(|reply| Request::Heal { reply }).await
     }
 
     /// Revokes a lease whose time was up at `now`, unless it has been kept alive meanwhile.
     async fn expire_lease(self, lease: LeaseId, now: Duration) -> Result<(), StoreError> {
         let kv = self.upgrade().ok_or(StoreError::Closed)?;
-        let expired_at = Some(now);
-        kv.submit(|reply| Request::Revoke { lease, expired_at, reply }).await
+        kv.submit(|reply| Request::Revoke { lease, expired_at: Some(now), reply }).await
     }
 }
 
@@ -463,8 +460,7 @@ impl Inner {
         self.serve_waiting();
     }
 
-    /// Writes at once, behind what waits, if the writer is idle and needs no thread; else gives the write
-    /// back.
+    /// Writes at once, behind what waits, if the writer is idle and has no thread; else gives it back.
     fn write_here(&self, write: Write) -> Result<Result<Txn, StoreError>, Write> {
         let WriterPlace::Here(writer) = &self.writer else { return Err(write) };
         let Some(mut writer) = writer.try_lock() else { return Err(write) };
@@ -479,10 +475,9 @@ impl Inner {
         let WriterPlace::Here(writer) = &self.writer else { return };
         loop {
             let seen = self.submitted.load(Ordering::SeqCst);
-            match writer.try_lock() {
-                Some(mut writer) => writer.drain(),
-                None => return,
-            }
+            let Some(mut idle) = writer.try_lock() else { return };
+            idle.drain();
+            drop(idle);
             if self.submitted.load(Ordering::SeqCst) == seen {
                 return;
             }

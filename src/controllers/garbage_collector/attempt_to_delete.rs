@@ -10,7 +10,7 @@ use super::graph::Graph;
 use super::graph_builder::{collected, mapping};
 use super::graph_node::{FOREGROUND, GraphNode, ORPHAN, ObjectIdentity, blocks};
 use super::live;
-use crate::controller::{Action, Controller, Key, Reconcile, RunningController, Watches};
+use crate::controller::{Action, Controller, ControllerRun, Key, Reconcile, Watches};
 use apimachinery::gvk::GroupVersion;
 use apimachinery::object::{Object, OwnerReference};
 use apimachinery::options::DeleteOptions;
@@ -22,7 +22,7 @@ use apis::scheme::Scheme;
 pub(super) struct AttemptToDelete {
     graph: Arc<Graph>,
     scheme: Arc<Scheme>,
-    orphan: RunningController,
+    orphan: ControllerRun,
     kinds: Vec<Arc<Kind>>,
 }
 
@@ -42,7 +42,7 @@ impl AttemptToDelete {
     pub(super) fn new(
         graph: Arc<Graph>,
         scheme: Arc<Scheme>,
-        orphan: RunningController,
+        orphan: ControllerRun,
         kinds: Vec<Arc<Kind>>,
     ) -> AttemptToDelete {
         AttemptToDelete { graph, scheme, orphan, kinds }

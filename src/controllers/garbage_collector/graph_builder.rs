@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::graph::{Graph, Todo};
-use crate::controller::{Change, Enqueue, RunningController};
+use crate::controller::{Change, ControllerRun, Enqueue};
 use apis::kind::Kind;
 use apis::scheme::Scheme;
 
@@ -22,7 +22,7 @@ pub(super) fn mapping(
     graph: Arc<Graph>,
     scheme: Arc<Scheme>,
     kind: Arc<Kind>,
-    orphan: RunningController,
+    orphan: ControllerRun,
 ) -> impl Fn(&Change<'_>, &Enqueue) + Send + Sync + 'static {
     move |change, enqueue| {
         let Todo { attempt_to_delete, attempt_to_orphan } = match change {

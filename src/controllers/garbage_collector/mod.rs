@@ -27,7 +27,7 @@ use attempt_to_orphan::AttemptToOrphan;
 use graph::Graph;
 use graph_builder::{collected, mapping};
 
-use super::controller::{self, RunningController};
+use super::controller::{self, ControllerRun};
 use apis::scheme::Scheme;
 use client_go::ComponentContext;
 use component_base::metrics::{Render, plain_counter};
@@ -66,8 +66,8 @@ impl Render for SyncErrors {
 struct FollowKind {
     graph: Arc<Graph>,
     scheme: Arc<Scheme>,
-    orphan: RunningController,
-    delete: RunningController,
+    orphan: ControllerRun,
+    delete: ControllerRun,
 }
 
 impl FollowKind {

@@ -15,9 +15,7 @@ use std::time::Duration;
 
 pub(crate) use self::kinds::GROUP as SNAPSHOT_GROUP;
 use self::kinds::{SnapshotKinds, snapshot_of};
-use super::controller::{
-    self, Action, Change, Controller, Enqueue, Key, Reconcile, RunningController, Watches,
-};
+use super::controller::{self, Action, Change, Controller, ControllerRun, Enqueue, Key, Reconcile, Watches};
 use apimachinery::object::split_key;
 use apimachinery::status::Status;
 use apis::core::persistent_volume::PERSISTENT_VOLUMES;
@@ -54,7 +52,7 @@ pub(crate) fn spawn(ctx: &ComponentContext, scheme: &Arc<Scheme>) {
 }
 
 /// Once they are served they are watched for good, as other custom kinds are by the garbage collector.
-async fn follow(running: RunningController, scheme: Arc<Scheme>) {
+async fn follow(running: ControllerRun, scheme: Arc<Scheme>) {
     let mut served = scheme.changes();
     let kinds = loop {
         if let Some(kinds) = SnapshotKinds::of(&scheme) {

@@ -104,9 +104,8 @@ impl SimulatedRuntime {
         let (delay, next) = self.stage(step, config);
         let at = after(now, delay);
         let returns_at = Some(at).filter(|_| next != StepEnd::Stay);
-        let Container { image, name, .. } = config.container;
         let result = match next {
-            StepEnd::Fail(failure) => Err(failure.error_for(image, name)),
+            StepEnd::Fail(failure) => Err(failure.error_for(&config.container.image, &config.container.name)),
             StepEnd::Stay => Err(RuntimeError::default()),
             _ => made(at),
         };
@@ -152,13 +151,12 @@ impl SimulatedRuntime {
             StepEnd::FollowCommand => played::outlook(config.container, around.as_deref(), started_at, delay),
             _ => Outlook::default(),
         };
-        let nothing = Outlook::default();
         let mut container = SimulatedContainer {
             started_at,
             around,
             ready_at,
-            plain: nothing.clone(),
-            outlook: nothing,
+            plain: Outlook::default(),
+            outlook: Outlook::default(),
             follows_command,
         };
         container.expect(outlook, used::killed(config, started_at, &self.usage_sources));
@@ -255,9 +253,8 @@ impl RuntimeService for SimulatedRuntime {
     }
 
     fn create_container(&self, config: &ContainerConfig<'_>, now: Time) -> Call<ContainerId> {
-        self.call(LifeStep::Start, config, now, |_| {
-            Ok(format!("containerd://{}", self.entropy.hex(64)).into())
-        })
+        let made = |_| Ok(format!("containerd://{}", self.entropy.hex(64)).into());
+        self.call(LifeStep::Start, config, now, made)
     }
 
     fn start_container(
