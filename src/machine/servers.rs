@@ -130,6 +130,8 @@ pub(crate) fn of_agnhost(
         Some(text) => text.parse::<i64>().ok(),
         None => Some(default),
     };
+    let forwarding =
+        |tester| ContainerServer { forward_tester: Some(Box::new(tester)), ..ContainerServer::default() };
     Some(match mode {
         "netexec" => {
             let instead = flag(words, "http-override").map(str::to_owned);
@@ -151,14 +153,8 @@ pub(crate) fn of_agnhost(
         }
         "liveness" => ContainerServer::http(8080, Site::Liveness),
         "no-snat-test" => ContainerServer::http(port("port", 8080)?, Site::NoSnat),
-        "port-forward-tester" => ContainerServer {
-            forward_tester: Some(Box::new(ForwardTester::of(variables)?)),
-            ..ContainerServer::default()
-        },
-        "net" if flag(words, "runner").is_some() => ContainerServer {
-            forward_tester: Some(Box::new(close_wait::serving(words)?)),
-            ..ContainerServer::default()
-        },
+        "port-forward-tester" => forwarding(ForwardTester::of(variables)?),
+        "net" if flag(words, "runner").is_some() => forwarding(close_wait::serving(words)?),
         "no-snat-test-proxy" => ContainerServer::http(port("port", 31235)?, Site::NoSnatProxy),
         "serve-hostname" if is_set(words, "udp") || is_set(words, "tcp") => {
             let port = port("port", 9376)?;

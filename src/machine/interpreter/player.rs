@@ -184,11 +184,7 @@ pub(crate) struct Player<'a> {
 
 impl<'a> Player<'a> {
     /// Plays until `until`; without, until the end. `files` are there from the start.
-    pub(crate) fn new(
-        around: &'a Surroundings,
-        until: Option<Duration>,
-        files: Vec<FileChange>,
-    ) -> Player<'a> {
+    pub(crate) fn new(around: &'a Surroundings, until: Option<Duration>, files: Vec<FileChange>) -> Self {
         Player {
             around,
             until: until.unwrap_or(Duration::MAX),
