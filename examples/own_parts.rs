@@ -178,7 +178,8 @@ impl RuntimeService for EmptyShelf {
         fn container_status(&self, id: &ContainerId) -> Option<RuntimeContainerStatus>;
         fn list_containers(&self) -> Vec<ContainerId>;
         fn update_container(
-            &self, config: &ContainerConfig<'_>, id: &ContainerId, shown: &dyn Fn(&[MountedVolume]) -> Tree, now: Time
+            &self, config: &ContainerConfig<'_>, id: &ContainerId,
+            shown: &dyn Fn(&[MountedVolume]) -> Tree, now: Time
         ) -> bool;
         fn written_files(&self, config: &ContainerConfig<'_>, id: &ContainerId, now: Time) -> Vec<Left>;
         fn stop_container(
