@@ -4,7 +4,8 @@
 use super::admission::Rejection;
 use super::node_state::NodeState;
 use apis::views::node::Taint;
-use apis::views::pod::{Pod, Toleration};
+use apis::views::pod::Pod;
+use apis::views::toleration::Toleration;
 
 /// Pods of at least this priority are critical (`SystemCriticalPriority`).
 const SYSTEM_CRITICAL_PRIORITY: i64 = 2_000_000_000;

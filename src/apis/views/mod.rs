@@ -28,3 +28,4 @@ pub mod replica_set;
 pub mod restart_rule;
 pub mod service;
 pub mod stateful_set;
+pub mod toleration;

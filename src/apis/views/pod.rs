@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -11,6 +12,7 @@ use super::node::Taint;
 use super::pod_volumes::{ClaimedVolumes, PodResourceClaim, PodResourceClaimStatus, claims_among_volumes};
 use super::probe::{Lifecycle, Probe};
 use super::restart_rule::RestartRule;
+use super::toleration::{self, Toleration};
 use crate::core::pod::fields::place_of;
 use apimachinery::object::{Object, list, nullable};
 use apimachinery::time::Time;
@@ -92,8 +94,8 @@ pub struct PodSpec {
     /// Rules of spreading, as they stand.
     pub topology_spread_constraints: Option<Box<Value>>,
     /// Taints that it bears.
-    #[serde(deserialize_with = "list")]
-    pub tolerations: Vec<Toleration>,
+    #[serde(deserialize_with = "toleration::shared")]
+    pub tolerations: Arc<[Toleration]>,
     /// Who places it.
     pub scheduler_name: String,
     /// Reasons not to place it yet.
@@ -279,22 +281,6 @@ pub struct ContainerClaim {
     pub request: String,
 }
 
-/// `v1.Toleration`
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Toleration {
-    /// Empty matches all keys.
-    pub key: String,
-    /// `Exists` or `Equal` (when empty).
-    pub operator: String,
-    /// Compared by `Equal`.
-    pub value: String,
-    /// Empty matches all effects.
-    pub effect: String,
-    /// How long it stays on a node that has the taint.
-    pub toleration_seconds: Option<i64>,
-}
-
 /// `v1.PodStatus`
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -430,19 +416,6 @@ impl Pod {
     }
 }
 
-impl Toleration {
-    /// `Toleration.ToleratesTaint`
-    pub fn tolerates(&self, taint: &Taint) -> bool {
-        let fits = |wanted: &str, has: &str| wanted.is_empty() || wanted == has;
-        let by_value = match self.operator.as_str() {
-            "" | "Equal" => self.value == taint.value,
-            "Exists" => true,
-            _ => false,
-        };
-        fits(&self.effect, &taint.effect) && fits(&self.key, &taint.key) && by_value
-    }
-}
-
 /// The first taint with one of `effects` that is not tolerated (`FindMatchingUntoleratedTaint`).
 pub fn untolerated<'a>(
     taints: &'a [Taint],
@@ -460,26 +433,6 @@ mod tests {
     use super::*;
     use crate::core::pod::PODS;
     use serde_json::json;
-
-    #[test]
-    fn tolerations_tolerate_as_upstream() {
-        let taint =
-            Taint { key: "a".into(), value: "1".into(), effect: "NoSchedule".into(), time_added: None };
-        let cases: [(Value, bool); 8] = [
-            (json!({"key": "a", "operator": "Equal", "value": "1", "effect": "NoSchedule"}), true),
-            (json!({"key": "a", "value": "1"}), true),
-            (json!({"key": "a", "value": "2"}), false),
-            (json!({"key": "a", "operator": "Exists"}), true),
-            (json!({"operator": "Exists"}), true),
-            (json!({"operator": "Exists", "effect": "NoExecute"}), false),
-            (json!({"key": "b", "operator": "Exists"}), false),
-            (json!({"key": "a", "operator": "Perhaps", "value": "1"}), false),
-        ];
-        for (toleration, expected) in cases {
-            let parsed: Toleration = serde_json::from_value(toleration.clone()).unwrap();
-            assert_eq!(parsed.tolerates(&taint), expected, "{toleration}");
-        }
-    }
 
     #[test]
     fn selectable_fields_are_where_they_are_looked_for() {

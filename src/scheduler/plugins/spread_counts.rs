@@ -10,7 +10,7 @@ use crate::framework::node_info::NodeInfo;
 use crate::framework::pod_info::PodInfo;
 use crate::framework::topology_spread::SpreadConstraint;
 use apis::views::node_affinity::NodeAffinity;
-use apis::views::pod::Toleration;
+use apis::views::toleration::Toleration;
 use sync::Mutex;
 
 /// So many kinds of pods are remembered; of another one the one goes that was asked for least lately.
@@ -39,7 +39,7 @@ struct KeptCounts {
     namespace: String,
     node_selector: BTreeMap<String, String>,
     affinity: NodeAffinity,
-    tolerations: Vec<Toleration>,
+    tolerations: Arc<[Toleration]>,
     constraints: Vec<SpreadConstraint>,
     requires_all: bool,
     /// Of each node as it was counted last.
