@@ -55,7 +55,7 @@ pub struct Refused {
 }
 
 /// A decision, now or later: only what asks somebody else has to wait.
-pub enum PendingDecision<'a> {
+pub enum AuthorizerReply<'a> {
     /// It is known.
     Now(Decision),
     /// It has to be found out.
@@ -65,7 +65,7 @@ pub enum PendingDecision<'a> {
 /// One source of permissions (`authorizer.Authorizer`). Called for every request.
 pub trait Authorizer: Send + Sync {
     /// Whether `user` may do what `info` says.
-    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> PendingDecision<'a>;
+    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> AuthorizerReply<'a>;
 
     /// What `user` may do in `namespace` as far as it can be listed (`authorizer.RuleResolver`).
     fn rules_for(&self, user: &UserInfo, namespace: &str) -> UserRules;
@@ -109,12 +109,12 @@ pub struct UserRules {
     pub errors: Vec<String>,
 }
 
-impl PendingDecision<'_> {
+impl AuthorizerReply<'_> {
     /// Waits for it.
     pub async fn wait(self) -> Decision {
         match self {
-            PendingDecision::Now(decision) => decision,
-            PendingDecision::Later(decision) => decision.await,
+            AuthorizerReply::Now(decision) => decision,
+            AuthorizerReply::Later(decision) => decision.await,
         }
     }
 }
@@ -164,7 +164,7 @@ impl Decision {
 }
 
 impl<A: Authorizer + ?Sized> Authorizer for Arc<A> {
-    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> PendingDecision<'a> {
+    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> AuthorizerReply<'a> {
         (**self).authorize(user, info)
     }
 

@@ -12,7 +12,7 @@ use super::authentication::Authenticators;
 use super::authorization;
 use super::authorization::metrics::AuthorizationMetrics;
 use super::authorization::rbac::Rbac;
-use super::authorizer::{Authorizer, Decision, PendingDecision};
+use super::authorizer::{Authorizer, AuthorizerReply, Decision};
 use super::config::{ApiserverConfig, ConfigError};
 use super::crd_handler::CrdHandler;
 use super::endpoints::handlers::long_work::LongWork;
@@ -261,7 +261,7 @@ fn refuse_to_be_open(config: &ApiserverConfig, authorizer: &Arc<dyn Authorizer>)
     };
     let anonymous = UserInfo::anonymous();
     match authorizer.authorize(&anonymous, &everything) {
-        PendingDecision::Now(Decision::Allow(allowed)) => Err(ConfigError(format!(
+        AuthorizerReply::Now(Decision::Allow(allowed)) => Err(ConfigError(format!(
             "--listen {address} lets everybody in: requests without credentials are system:anonymous, who may \
              do everything ({}); give --anonymous-auth=false or take that away, or use 127.0.0.1",
             allowed.by

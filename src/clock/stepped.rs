@@ -86,7 +86,7 @@ impl Stepped {
     pub(crate) fn advance(&self, duration: Duration) {
         let mut state = self.lock();
         let to = state.elapsed.saturating_add(duration);
-        state.advance_to(to);
+        state.advance_to(to, SteppedState::first);
     }
 
     /// On to what is next, or by `most`; says whether there was something.
@@ -102,7 +102,9 @@ impl Stepped {
             state.beat(at);
             return true;
         }
-        state.advance_to(to);
+        // Time goes on from here: nobody looks yet for whom pulses come.
+        let who = if next.is_some() { SteppedState::first_awaited } else { SteppedState::first };
+        state.advance_to(to, who);
         next.is_some()
     }
 
@@ -231,9 +233,10 @@ impl SteppedState {
         self.changes.expect_of_beats(woken);
     }
 
-    fn advance_to(&mut self, to: Duration) {
+    /// Wakes those whose time has come, as `first` finds them.
+    fn advance_to(&mut self, to: Duration, first: fn(&SteppedState) -> Option<Place>) {
         self.elapsed = to;
-        while let Some(place) = self.first().filter(|place| place.0 <= to) {
+        while let Some(place) = first(self).filter(|place| place.0 <= to) {
             match self.sleepers.remove(&place) {
                 // A sleeper that was dropped meanwhile is not owed anything.
                 Some(sleeper) => drop(sleeper.wake.send(())),

@@ -22,6 +22,9 @@ struct Unmet {
 const OF_EACH: [&str; 5] =
     ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"];
 
+/// Of pods whose rules may restart all of their containers.
+const RESTARTING: &str = "AllContainersRestarting";
+
 impl PodWorker {
     /// The conditions as they were written last.
     pub(crate) fn conditions(&self) -> &[Condition] {
@@ -38,7 +41,10 @@ impl PodWorker {
     pub(crate) fn keep_conditions(&mut self, found: &[Condition]) {
         let shared = &self.pod.status.conditions;
         if self.own_conditions.is_none() && shared != found {
-            let is_own = |condition: &&Condition| OF_EACH.contains(&condition.condition_type.as_str());
+            let is_own = |condition: &&Condition| {
+                let name = condition.condition_type.as_str();
+                OF_EACH.contains(&name) || [PENDING, IN_PROGRESS, RESTARTING].contains(&name)
+            };
             self.own_conditions = Some(shared.iter().filter(is_own).cloned().collect());
         }
         self.share_conditions(found);
@@ -95,7 +101,7 @@ pub(crate) fn generate(worker: &PodWorker, phase: &str, generation: i64, now: Ti
                 reason: reason.into(),
                 message,
                 last_transition_time: old.and_then(|old| old.last_transition_time).or(Some(written_now)),
-                observed_generation: Some(generation),
+                observed_generation: Some(generation).filter(|generation| *generation > 0),
                 ..Condition::default()
             }
         },
@@ -105,7 +111,7 @@ pub(crate) fn generate(worker: &PodWorker, phase: &str, generation: i64, now: Ti
 
 /// Whether all containers are being started again (`GenerateAllContainersRestartingCondition`).
 fn restarting(worker: &PodWorker, phase: &str) -> (&'static str, &'static str, &'static str, String) {
-    let name = "AllContainersRestarting";
+    let name = RESTARTING;
     match phase {
         "Succeeded" => (name, "False", "PodCompleted", String::new()),
         "Failed" => (name, "False", "PodFailed", String::new()),
@@ -141,7 +147,7 @@ pub(crate) fn to_value(conditions: &[Condition]) -> Value {
                 value[name] = text.as_str().into();
             }
         }
-        if let Some(generation) = condition.observed_generation.filter(|generation| *generation > 0) {
+        if let Some(generation) = condition.observed_generation {
             value["observedGeneration"] = generation.into();
         }
         value

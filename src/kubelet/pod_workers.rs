@@ -70,8 +70,8 @@ pub struct PodWorker {
     terminating_since: Option<Time>,
     /// The sandbox that its status tells of is gone.
     pub(crate) has_lost_sandbox: bool,
-    /// The conditions as they were written last, which tell when one changed; nothing where the pod, as it was
-    /// seen last, has them so.
+    /// The conditions as they were written last, which tell when one changed; nothing where the pod, as it
+    /// was seen last, has them so.
     pub(crate) own_conditions: Option<Box<[Condition]>>,
     /// Why the node does not run it.
     pub(crate) rejection: Option<Box<Rejection>>,

@@ -352,8 +352,8 @@ pub struct ContainerStatus {
     pub last_state: ContainerState,
 }
 
-/// `v1.ContainerState`: at most one is there. Of thousands of pods most run: what else there may be has no room
-/// in them.
+/// `v1.ContainerState`: at most one is there. Of thousands of pods most run: what else there may be has no
+/// room in them.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ContainerState {

@@ -9,7 +9,7 @@ use sync::Mutex;
 use super::metrics::AdmissionMetrics;
 use super::webhook::{Versions, admission_request};
 use super::{Attributes, Authorizer};
-use crate::authorizer::PendingDecision;
+use crate::authorizer::AuthorizerReply;
 use crate::request::RequestInfo;
 use apimachinery::status::Status;
 use apimachinery::user::UserInfo;
@@ -285,11 +285,11 @@ impl Authorize for PolicyAsking {
         let info = info(check);
         // Expressions do not wait: an authorizer that has to ask somebody else has no answer for them.
         match self.authorizer.authorize(&user, &info) {
-            PendingDecision::Now(decision) => {
+            AuthorizerReply::Now(decision) => {
                 let error = decision.error().map(str::to_owned);
                 AuthorizerVerdict { allowed: decision.is_allowed(), reason: decision.reason().into(), error }
             }
-            PendingDecision::Later(_) => AuthorizerVerdict {
+            AuthorizerReply::Later(_) => AuthorizerVerdict {
                 error: Some("the authorizer would have to wait for somebody else's answer".into()),
                 ..AuthorizerVerdict::default()
             },

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::authorizer::{Authorizer, Decision, PendingDecision, UserRules};
+use crate::authorizer::{Authorizer, AuthorizerReply, Decision, UserRules};
 use crate::request::RequestInfo;
 use apimachinery::user::UserInfo;
 use apis::rbac::policy_rule::PolicyRule;
@@ -88,9 +88,9 @@ impl Abac {
 }
 
 impl Authorizer for Abac {
-    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> PendingDecision<'a> {
+    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> AuthorizerReply<'a> {
         let is_allowed = self.policies.iter().any(|policy| policy.is_about(user) && policy.allows(info));
-        PendingDecision::Now(if is_allowed {
+        AuthorizerReply::Now(if is_allowed {
             Decision::allowed_by(MODE)
         } else {
             Decision::NoOpinion("No policy matched.".into())
@@ -226,7 +226,7 @@ mod tests {
             let (method, path) = line.split_once(' ').unwrap();
             let info = RequestInfo::new(&method.parse().unwrap(), path, "").unwrap();
             let user = UserInfo::authenticated(user, &[]);
-            let PendingDecision::Now(decision) = abac.authorize(&user, &info) else {
+            let AuthorizerReply::Now(decision) = abac.authorize(&user, &info) else {
                 panic!("it knows at once")
             };
             assert_eq!(decision.is_allowed(), allowed, "{} {line}", user.name);

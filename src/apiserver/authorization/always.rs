@@ -1,6 +1,6 @@
 //! AlwaysAllow and AlwaysDeny (`authorizerfactory`): for clusters that are for trying something out.
 
-use crate::authorizer::{Authorizer, Decision, PendingDecision, UserRules};
+use crate::authorizer::{Authorizer, AuthorizerReply, Decision, UserRules};
 use crate::request::RequestInfo;
 use apimachinery::user::UserInfo;
 use apis::rbac::policy_rule::PolicyRule;
@@ -12,8 +12,8 @@ pub(super) struct AlwaysAllow;
 pub(super) struct AlwaysDenyAuthorizer;
 
 impl Authorizer for AlwaysAllow {
-    fn authorize<'a>(&'a self, _user: &'a UserInfo, _info: &'a RequestInfo) -> PendingDecision<'a> {
-        PendingDecision::Now(Decision::allowed_by("AlwaysAllow"))
+    fn authorize<'a>(&'a self, _user: &'a UserInfo, _info: &'a RequestInfo) -> AuthorizerReply<'a> {
+        AuthorizerReply::Now(Decision::allowed_by("AlwaysAllow"))
     }
 
     fn rules_for(&self, _user: &UserInfo, _namespace: &str) -> UserRules {
@@ -22,8 +22,8 @@ impl Authorizer for AlwaysAllow {
 }
 
 impl Authorizer for AlwaysDenyAuthorizer {
-    fn authorize<'a>(&'a self, _user: &'a UserInfo, _info: &'a RequestInfo) -> PendingDecision<'a> {
-        PendingDecision::Now(Decision::NoOpinion("Everything is forbidden.".into()))
+    fn authorize<'a>(&'a self, _user: &'a UserInfo, _info: &'a RequestInfo) -> AuthorizerReply<'a> {
+        AuthorizerReply::Now(Decision::NoOpinion("Everything is forbidden.".into()))
     }
 
     fn rules_for(&self, _user: &UserInfo, _namespace: &str) -> UserRules {

@@ -24,7 +24,7 @@ pub mod metrics;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::authorizer::{Authorizer, Decision, PendingDecision, UserRules};
+use crate::authorizer::{Authorizer, AuthorizerReply, Decision, UserRules};
 use crate::dynamic_file_content::DynamicFileContent;
 use crate::registry::Registry;
 use crate::request::RequestInfo;
@@ -95,12 +95,12 @@ pub fn start(
 struct FollowedAuthorizers(DynamicFileContent<Authorizers>);
 
 impl Authorizer for FollowedAuthorizers {
-    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> PendingDecision<'a> {
+    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> AuthorizerReply<'a> {
         let current = self.0.current();
-        if let PendingDecision::Now(decision) = current.authorize(user, info) {
-            return PendingDecision::Now(decision);
+        if let AuthorizerReply::Now(decision) = current.authorize(user, info) {
+            return AuthorizerReply::Now(decision);
         }
-        PendingDecision::Later(Box::pin(async move { current.authorize(user, info).wait().await }))
+        AuthorizerReply::Later(Box::pin(async move { current.authorize(user, info).wait().await }))
     }
 
     fn rules_for(&self, user: &UserInfo, namespace: &str) -> UserRules {
@@ -165,7 +165,7 @@ impl Authorizers {
         mut said: UndecidedWords,
         user: &'a UserInfo,
         info: &'a RequestInfo,
-    ) -> PendingDecision<'a> {
+    ) -> AuthorizerReply<'a> {
         for (at, CountedAuthorizer(authorizer, decisions, before)) in self.0.iter().enumerate().skip(first) {
             let count = move |decision: &Decision| {
                 if let Some((decisions, _)) = decisions {
@@ -173,14 +173,14 @@ impl Authorizers {
                 }
             };
             match authorizer.authorize(user, info) {
-                PendingDecision::Now(decision) => {
+                AuthorizerReply::Now(decision) => {
                     count(&decision);
                     if let Some(decided) = said.hear(decision) {
-                        return PendingDecision::Now(decided.asked_after(before));
+                        return AuthorizerReply::Now(decided.asked_after(before));
                     }
                 }
-                PendingDecision::Later(later) => {
-                    return PendingDecision::Later(Box::pin(async move {
+                AuthorizerReply::Later(later) => {
+                    return AuthorizerReply::Later(Box::pin(async move {
                         let decision = later.await;
                         count(&decision);
                         match said.hear(decision) {
@@ -191,13 +191,13 @@ impl Authorizers {
                 }
             }
         }
-        PendingDecision::Now(said.conclude())
+        AuthorizerReply::Now(said.conclude())
     }
 }
 
 /// A no as it is told.
-fn words(answer: PendingDecision<'_>) -> String {
-    let PendingDecision::Now(decision) = answer else { return "asked elsewhere".into() };
+fn words(answer: AuthorizerReply<'_>) -> String {
+    let AuthorizerReply::Now(decision) = answer else { return "asked elsewhere".into() };
     let (is_final, reason) = (matches!(decision, Decision::Deny(_)), decision.reason());
     match (decision.error(), is_final, reason) {
         (Some(error), _, _) => error.to_owned(),
@@ -242,7 +242,7 @@ impl UndecidedWords {
 
 impl Authorizer for Authorizers {
     /// The first that allows or denies it, or the words of those that do not.
-    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> PendingDecision<'a> {
+    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> AuthorizerReply<'a> {
         self.ask(0, UndecidedWords::default(), user, info)
     }
 

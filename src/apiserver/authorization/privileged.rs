@@ -1,6 +1,6 @@
 //! system:masters may do everything (`authorizerfactory.NewPrivilegedGroups`).
 
-use crate::authorizer::{Authorizer, Decision, PendingDecision, UserRules};
+use crate::authorizer::{Authorizer, AuthorizerReply, Decision, UserRules};
 use crate::request::RequestInfo;
 use apimachinery::user::{MASTERS, UserInfo};
 
@@ -8,8 +8,8 @@ use apimachinery::user::{MASTERS, UserInfo};
 pub(super) struct PrivilegedGroups;
 
 impl Authorizer for PrivilegedGroups {
-    fn authorize<'a>(&'a self, user: &'a UserInfo, _info: &'a RequestInfo) -> PendingDecision<'a> {
-        PendingDecision::Now(if user.is_member_of(MASTERS) {
+    fn authorize<'a>(&'a self, user: &'a UserInfo, _info: &'a RequestInfo) -> AuthorizerReply<'a> {
+        AuthorizerReply::Now(if user.is_member_of(MASTERS) {
             Decision::allowed_by(MASTERS)
         } else {
             Decision::SILENT

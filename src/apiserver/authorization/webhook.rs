@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::config_file::{BadAuthorizationConfig, WebhookSettings};
-use crate::authorizer::{Allowed, Authorizer, Decision, PendingDecision, UserRules};
+use crate::authorizer::{Allowed, Authorizer, AuthorizerReply, Decision, UserRules};
 use crate::request::RequestInfo;
 use crate::webhook::{Answers, ClientConfig, FIRST_PAUSE, ServiceResolver, WebhookClient};
 use apimachinery::fields::FieldSelector;
@@ -79,18 +79,18 @@ impl Webhook {
 }
 
 impl Authorizer for Webhook {
-    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> PendingDecision<'a> {
+    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> AuthorizerReply<'a> {
         let spec = spec_of(user, info, &self.settings.version);
         match self.settings.conditions.hold_for(&spec) {
             Ok(true) => {}
-            Ok(false) => return PendingDecision::Now(Decision::SILENT),
-            Err(_) if !self.settings.fails_closed => return PendingDecision::Now(Decision::SILENT),
-            Err(error) => return PendingDecision::Now(Decision::failed(error, true)),
+            Ok(false) => return AuthorizerReply::Now(Decision::SILENT),
+            Err(_) if !self.settings.fails_closed => return AuthorizerReply::Now(Decision::SILENT),
+            Err(error) => return AuthorizerReply::Now(Decision::failed(error, true)),
         }
         let key = spec.to_string();
         match self.remembered.get(&key) {
-            Some(decision) => PendingDecision::Now(decision),
-            None => PendingDecision::Later(Box::pin(self.ask(key, spec))),
+            Some(decision) => AuthorizerReply::Now(decision),
+            None => AuthorizerReply::Later(Box::pin(self.ask(key, spec))),
         }
     }
 

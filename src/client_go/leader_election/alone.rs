@@ -12,6 +12,7 @@ impl LeaderElector {
     /// when it has run out. Time does not stop for its renewals.
     pub async fn hold_alone(mut self) {
         let mut has_led = false;
+        let mut was_late = false;
         loop {
             match Box::pin(self.write_alone(has_led)).await {
                 Ok(()) if !has_led => {
@@ -20,10 +21,16 @@ impl LeaderElector {
                     self.tell("became leader");
                 }
                 Ok(()) => {}
+                // The last word of a life that was ended just now.
+                Err(status) if status.is_conflict() && !was_late => {
+                    was_late = true;
+                    continue;
+                }
                 Err(status) => {
                     tracing::debug!(status.message, "lease {}: not written just now", self.described());
                 }
             }
+            was_late = false;
             self.clock.pulse(self.config.times.retry_period).await;
         }
     }

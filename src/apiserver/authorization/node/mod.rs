@@ -9,7 +9,7 @@ mod relations;
 
 use std::sync::OnceLock;
 
-use crate::authorizer::{Authorizer, Decision, PendingDecision, UserRules};
+use crate::authorizer::{Authorizer, AuthorizerReply, Decision, UserRules};
 use crate::registry::Registry;
 use crate::request::RequestInfo;
 use apimachinery::fields::FieldSelector;
@@ -82,23 +82,23 @@ impl NodeAuthorizer {
 }
 
 impl Authorizer for NodeAuthorizer {
-    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> PendingDecision<'a> {
+    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> AuthorizerReply<'a> {
         let node = match user.node_identity() {
-            None => return PendingDecision::Now(Decision::SILENT),
+            None => return AuthorizerReply::Now(Decision::SILENT),
             Some("") => {
                 let why = format!("unknown node for user {:?}", user.name);
-                return PendingDecision::Now(Decision::NoOpinion(why));
+                return AuthorizerReply::Now(Decision::NoOpinion(why));
             }
             Some(node) => node,
         };
         match self.judge(node, info) {
-            NodeVerdict::Allow => PendingDecision::Now(Decision::allowed_by(MODE)),
-            NodeVerdict::Refuse(why) => PendingDecision::Now(Decision::NoOpinion(why)),
+            NodeVerdict::Allow => AuthorizerReply::Now(Decision::allowed_by(MODE)),
+            NodeVerdict::Refuse(why) => AuthorizerReply::Now(Decision::NoOpinion(why)),
             NodeVerdict::IfRelated(_) if info.name.is_empty() => {
-                PendingDecision::Now(Decision::NoOpinion("No Object name found".into()))
+                AuthorizerReply::Now(Decision::NoOpinion("No Object name found".into()))
             }
             NodeVerdict::IfRelated(vertex) => {
-                PendingDecision::Later(Box::pin(self.if_related(node, vertex, info)))
+                AuthorizerReply::Later(Box::pin(self.if_related(node, vertex, info)))
             }
         }
     }

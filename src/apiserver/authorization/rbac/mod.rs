@@ -11,7 +11,7 @@ use sync::{RwLock, RwLockReadGuard};
 use tokio::sync::mpsc::Receiver;
 use tokio::task::JoinHandle;
 
-use crate::authorizer::{Allowed, Authorizer, Decision, PendingDecision, UserRules};
+use crate::authorizer::{Allowed, Authorizer, AuthorizerReply, Decision, UserRules};
 use crate::registry::Registry;
 use crate::request::RequestInfo;
 use apimachinery::object::Object;
@@ -133,8 +133,8 @@ impl Drop for Rbac {
 }
 
 impl Authorizer for Rbac {
-    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> PendingDecision<'a> {
-        PendingDecision::Now(self.decide(user, info))
+    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> AuthorizerReply<'a> {
+        AuthorizerReply::Now(self.decide(user, info))
     }
 
     fn rules_for(&self, user: &UserInfo, namespace: &str) -> UserRules {

@@ -3,7 +3,7 @@
 use super::modes::{AUTHENTICATION, Acted};
 use super::*;
 use crate::authorizer::{Authorizer, Decision};
-use crate::authorizer::{PendingDecision, UserRules};
+use crate::authorizer::{AuthorizerReply, UserRules};
 use crate::metrics::Render;
 use crate::request::RequestInfo;
 use clock::Clock;
@@ -17,13 +17,13 @@ struct List {
 }
 
 impl Authorizer for List {
-    fn authorize<'a>(&'a self, _user: &'a UserInfo, info: &'a RequestInfo) -> PendingDecision<'a> {
+    fn authorize<'a>(&'a self, _user: &'a UserInfo, info: &'a RequestInfo) -> AuthorizerReply<'a> {
         let RequestInfo { verb, resource, subresource, name, .. } = info;
         let slash = if subresource.is_empty() { "" } else { "/" };
         let asked = format!("{verb} {resource}{slash}{subresource} {name}");
         let is_allowed = self.allowed.contains(&&*asked);
         self.asked.lock().push(asked);
-        PendingDecision::Now(if is_allowed { Decision::allowed_by("List") } else { Decision::SILENT })
+        AuthorizerReply::Now(if is_allowed { Decision::allowed_by("List") } else { Decision::SILENT })
     }
 
     fn rules_for(&self, _user: &UserInfo, _namespace: &str) -> UserRules {
