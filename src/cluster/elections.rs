@@ -47,8 +47,7 @@ impl Elections {
     /// else to ask for: it is the component's that runs now, whoever held it before.
     pub(super) fn kept_beside(&self, context: ComponentContext) -> ComponentContext {
         let Some(times) = self.alone else { return context };
-        let identity = seeded_identity(&context.entropy, &context.component);
-        let lease = LeaderElectionConfig { identity, ..of_component(&context.component, times) };
+        let lease = of_component(&context.component, times, &context.entropy);
         match LeaderElector::new(lease, &context) {
             Ok(elector) => {
                 context.metrics.add(METRICS, elector.metrics());
@@ -125,23 +124,23 @@ pub(super) fn elected(config: &Config) -> Vec<&'static str> {
     chosen.into_iter().filter(|(_, is_chosen)| is_shared && *is_chosen).map(|(name, _)| name).collect()
 }
 
-/// Which Lease a component's is.
-pub(crate) fn of_component(name: &str, times: LeaderElectionTimes) -> LeaderElectionConfig {
+/// Which Lease a component's is, and who asks for it.
+pub(crate) fn of_component(
+    name: &str,
+    times: LeaderElectionTimes,
+    entropy: &Entropy,
+) -> LeaderElectionConfig {
     LeaderElectionConfig {
         name: name.to_owned(),
         namespace: NAMESPACE.to_owned(),
-        identity: identity(&Entropy::from_system()),
+        identity: identity(entropy, name),
         times,
     }
 }
 
-/// The machine's name and something that no other process has, as upstream's.
-fn identity(entropy: &Entropy) -> String {
-    format!("{}_{}", host_name(), entropy.uid())
-}
-
-/// As [`identity`], of a component whose Lease nobody else asks for: the same again where a seed decides.
-fn seeded_identity(entropy: &Entropy, component: &str) -> String {
+/// The machine's name and something that no other process has, as upstream's; where a seed decides, the same
+/// again.
+fn identity(entropy: &Entropy, component: &str) -> String {
     format!("{}_{}", host_name(), uid(entropy, component))
 }
 
@@ -173,7 +172,7 @@ mod tests {
 
     #[test]
     fn two_of_one_machine_have_identities_of_their_own() {
-        assert_ne!(identity(&Entropy::seeded(1)), identity(&Entropy::seeded(2)));
+        assert_ne!(identity(&Entropy::seeded(1), SCHEDULER), identity(&Entropy::seeded(2), SCHEDULER));
     }
 
     #[test]
@@ -190,7 +189,7 @@ mod tests {
     fn a_seed_says_who_holds_a_lease_and_the_next_life_is_another() {
         let lives = |seed| {
             let entropy = Entropy::seeded(seed);
-            let of = |name| seeded_identity(&entropy, name);
+            let of = |name| identity(&entropy, name);
             [of(SCHEDULER), of(CONTROLLER_MANAGER), of(SCHEDULER)]
         };
         let all = [lives(1), lives(2)].concat();

@@ -12,6 +12,7 @@ use super::elections::{elected, of_component};
 use super::inside::Inside;
 use client_go::leader_election::LeaderElector;
 use client_go::leader_election_times::LeaderElectionTimes;
+use entropy::Entropy;
 
 /// Lets the components that wait for a Lease run for it.
 pub(super) fn begin(inside: &Arc<Inside>, background: &mut JoinSet<()>) {
@@ -26,7 +27,7 @@ async fn lead(inside: Arc<Inside>, name: &'static str, times: LeaderElectionTime
     let mut ending = inside.for_handles.ending.subscribe();
     let context = inside.running.candidate(name);
     let _tasks = context.tasks.stop_on_drop();
-    let elected = LeaderElector::new(of_component(name, times), &context);
+    let elected = LeaderElector::new(of_component(name, times, &Entropy::from_system()), &context);
     let Ok(mut elector) = elected.inspect_err(|error| tracing::error!(%error, name, "nobody can lead"))
     else {
         return;

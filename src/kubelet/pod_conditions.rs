@@ -33,8 +33,8 @@ impl PodWorker {
 
     /// These are written.
     pub(crate) fn set_conditions(&mut self, own: Vec<Condition>) {
-        self.own_conditions = Some(own.into());
-        self.share_conditions(&self.pod.clone().status.conditions);
+        let has_them = are_found(&own, &self.pod.status.conditions);
+        self.own_conditions = (!has_them).then(|| own.into());
     }
 
     /// The pod has changed, and has these: what was written is remembered where they are others.
@@ -47,23 +47,20 @@ impl PodWorker {
             };
             self.own_conditions = Some(shared.iter().filter(is_own).cloned().collect());
         }
-        self.share_conditions(found);
-    }
-
-    /// What the pod has need not be here once more. A pod that is not as most are keeps its own: which of the
-    /// others' conditions are its kubelet's does not show.
-    fn share_conditions(&mut self, found: &[Condition]) {
-        let is_usual = |own: &[Condition]| {
-            own.len() == OF_EACH.len()
-                && own.iter().all(|own| {
-                    OF_EACH.contains(&own.condition_type.as_str())
-                        && meta::condition(found, &own.condition_type) == Some(own)
-                })
-        };
-        if self.own_conditions.as_deref().is_some_and(is_usual) {
+        if self.own_conditions.as_deref().is_some_and(|own| are_found(own, found)) {
             self.own_conditions = None;
         }
     }
+}
+
+/// Whether conditions that were written are those that the pod has, which need not be kept once more. A pod
+/// that is not as most are keeps its own: which of the others' conditions are its kubelet's does not show.
+fn are_found(own: &[Condition], found: &[Condition]) -> bool {
+    own.len() == OF_EACH.len()
+        && own.iter().all(|own| {
+            OF_EACH.contains(&own.condition_type.as_str())
+                && meta::condition(found, &own.condition_type) == Some(own)
+        })
 }
 
 /// The five conditions, and that of a pod that its node ended, in the order in which the kubelet writes them.

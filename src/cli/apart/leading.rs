@@ -17,6 +17,7 @@ use crate::cluster::elections::{self, RELEASE_WITHIN};
 use apiserver::endpoints::routes::debug::Verbosity;
 use client_go::leader_election::{LeaderElectionConfig, LeaderElector};
 use clock::Clock;
+use entropy::Entropy;
 
 /// Of several, who works, and by which Lease.
 #[derive(Args, Clone, Debug)]
@@ -128,7 +129,7 @@ impl LeaderFlags {
     pub(super) fn config(&self, component: &str) -> Result<Option<LeaderElectionConfig>, Failure> {
         let Some(times) = self.election.times()? else { return Ok(None) };
         let own = self.leader_elect_resource_name.as_deref();
-        let config = elections::of_component(own.unwrap_or(component), times);
+        let config = elections::of_component(own.unwrap_or(component), times, &Entropy::from_system());
         Ok(Some(LeaderElectionConfig { namespace: self.leader_elect_resource_namespace.clone(), ..config }))
     }
 }
