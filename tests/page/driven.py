@@ -1,5 +1,6 @@
 """A page in a real browser, and what is asked of it."""
 
+import contextlib
 import os
 import time
 
@@ -33,6 +34,25 @@ def eventually(what, look):
             return found
         time.sleep(0.02)
     raise AssertionError(f"waited in vain for {what}")
+
+
+# What was asked last: when it began and ended, in milliseconds of the page, and how it was answered.
+ASKED_LAST = """
+const asked = performance.getEntriesByType("resource").slice(-12).map((one) => `${Math.round(one.startTime)}-${Math.round(one.responseEnd)} ${one.responseStatus} ${one.name}`);
+return [...asked, `now ${Math.round(performance.now())}`].join("\\n");
+"""
+
+
+@contextlib.contextmanager
+def telling(page):
+    """Where something fails in it, what the page shows then is told, what it asked and what the browser complains of."""
+    try:
+        yield
+    except AssertionError:
+        print(f"The page shows:\n{text(page, 'body')}\nIt asked:\n{page.execute_script(ASKED_LAST)}")
+        for entry in page.get_log("browser"):
+            print(entry["level"], entry["message"])
+        raise
 
 
 def count(page, selector):

@@ -14,7 +14,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
-from driven import PATIENCE, browser, button, click, count, eventually, hangs, press, reach, text, type_keys
+from driven import PATIENCE, browser, button, click, count, eventually, hangs, press, reach, telling, text, type_keys
 from structure import settled, well_laid_out
 
 LINK, KUBECTL, KUBECONFIG, AXE, FOLDER = sys.argv[1:6]
@@ -253,6 +253,39 @@ def who_may_not_read_the_record_is_told_so_in_the_place_of_the_map(page):
     for words in ['which you may not read: forbidden: User "jane" cannot get path "/kubarium/v1/flow". ',
                   "the verb get on the nonResourceURL /kubarium/v1/flow, in a ClusterRole", "every 30 seconds"]:
         assert words in refused, (words, refused)
+
+
+# A map of its own, whose first questions for the nodes are not answered, nor are those of the page's other map.
+UNREAD_NODES = """
+const done = arguments[arguments.length - 1];
+(async () => {
+  const { Player } = await import("/page/record.js");
+  const { mapView } = await import("/page/map.js");
+  const record = Object.assign(new EventTarget(), { steps: [], first: 1, newest: 0, missed: 0, behind: 0, get: () => undefined, requestOf: () => undefined });
+  const view = document.createElement("section");
+  const real = window.fetch;
+  let unanswered = 0;
+  window.fetch = (path, ...rest) => {
+    if (!path.startsWith("/api/v1/nodes?") || unanswered === 4) return real(path, ...rest);
+    unanswered += 1;
+    return Promise.reject(new TypeError("away"));
+  };
+  document.querySelector("main").append(view);
+  mapView(view, record, new Player(record), () => {});
+  // Something is heard of the cluster: it is there again.
+  while (!view.querySelector("svg .node")) {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    record.dispatchEvent(new Event("heard"));
+  }
+  window.fetch = real;
+  view.remove();
+  done(unanswered);
+})();
+"""
+
+
+def nodes_are_read_again_where_there_was_no_answer(page):
+    assert page.execute_async_script(UNREAD_NODES) == 4
 
 
 def stand_still_and_go_back(page):
@@ -1075,46 +1108,52 @@ def nothing_leaves_the_origin(page):
     assert not unexpected, unexpected
 
 
+def the_session(page):
+    page.get(LINK)
+    eventually("somebody to be let in", lambda: page.find_element(By.ID, "who").text)
+    the_way_of_a_deployment(page)
+    what_is_long_is_cut_on_the_map_and_told_in_a_title(page)
+    pods_that_are_not_drawn_are_counted_by_their_state(page)
+    who_may_not_read_the_record_is_told_so_in_the_place_of_the_map(page)
+    nodes_are_read_again_where_there_was_no_answer(page)
+    stand_still_and_go_back(page)
+    hold_the_cluster(page)
+    a_map_without_a_mouse(page)
+    the_story_of_a_pod(page)
+    a_story_to_take_along(page)
+    only_requests_have_headers_and_bodies(page)
+    a_generation_that_has_grown(page)
+    what_never_was_is_not_gone(page)
+    a_story_ends_with_how_it_stands(page)
+    assert page.execute_async_script(LASTED) == ["0.0 ms", "1.50 s", "2m31s"]
+    a_line_opens_its_step(page)
+    objects_and_a_shell(page)
+    apply_and_delete(page)
+    what_a_write_leads_to(page)
+    what_is_looked_at_is_as_it_is(page)
+    fields_that_somebody_else_has(page)
+    a_text_that_is_changed_again(page)
+    lists_in_lists_are_written_as_such(page)
+    a_lesson(page)
+    a_page_at_rest_draws_nothing_and_asks_for_nothing(page)
+    a_page_that_is_opened_late_shows_what_happens_now(page)
+    who_is_held_is_asked_again_where_there_was_no_answer(page)
+    who_says_nothing_any_more_is_not_shown_as_alive(page)
+    a_shell_that_says_much_is_drawn_once_a_frame(page)
+    an_entry_that_was_not_noted_says_so(page)
+    a_page_that_changes_between_two_looks_is_looked_at_again()
+    who_else_comes_is_not_let_in()
+    nothing_leaves_the_origin(page)
+    who_does_not_answer_is_not_shown_as_alive(page)
+
+
 def main():
     signal.signal(signal.SIGALRM, hangs)
     signal.alarm(WHOLE_PATIENCE)
     page = browser(FOLDER)
     try:
-        page.get(LINK)
-        eventually("somebody to be let in", lambda: page.find_element(By.ID, "who").text)
-        the_way_of_a_deployment(page)
-        what_is_long_is_cut_on_the_map_and_told_in_a_title(page)
-        pods_that_are_not_drawn_are_counted_by_their_state(page)
-        who_may_not_read_the_record_is_told_so_in_the_place_of_the_map(page)
-        stand_still_and_go_back(page)
-        hold_the_cluster(page)
-        a_map_without_a_mouse(page)
-        the_story_of_a_pod(page)
-        a_story_to_take_along(page)
-        only_requests_have_headers_and_bodies(page)
-        a_generation_that_has_grown(page)
-        what_never_was_is_not_gone(page)
-        a_story_ends_with_how_it_stands(page)
-        assert page.execute_async_script(LASTED) == ["0.0 ms", "1.50 s", "2m31s"]
-        a_line_opens_its_step(page)
-        objects_and_a_shell(page)
-        apply_and_delete(page)
-        what_a_write_leads_to(page)
-        what_is_looked_at_is_as_it_is(page)
-        fields_that_somebody_else_has(page)
-        a_text_that_is_changed_again(page)
-        lists_in_lists_are_written_as_such(page)
-        a_lesson(page)
-        a_page_at_rest_draws_nothing_and_asks_for_nothing(page)
-        a_page_that_is_opened_late_shows_what_happens_now(page)
-        who_is_held_is_asked_again_where_there_was_no_answer(page)
-        who_says_nothing_any_more_is_not_shown_as_alive(page)
-        a_shell_that_says_much_is_drawn_once_a_frame(page)
-        an_entry_that_was_not_noted_says_so(page)
-        a_page_that_changes_between_two_looks_is_looked_at_again()
-        who_else_comes_is_not_let_in()
-        nothing_leaves_the_origin(page)
-        who_does_not_answer_is_not_shown_as_alive(page)
+        with telling(page):
+            the_session(page)
     finally:
         # A driver whose page loops does not end either.
         signal.alarm(PATIENCE)

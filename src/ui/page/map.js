@@ -121,15 +121,27 @@ export function mapView(view, record, player, { tell, open }) {
     paintSoon();
   };
   let nodes = new Map();
+  let nodesAsked = 0;
+  let areNodesStale = false;
   const readNodes = calmly(NODES_READ, async () => {
-    const list = await json(`/api/v1/nodes?limit=${MAX_NODES_READ}`).catch(() => null);
-    if (!list) return;
+    nodesAsked += 1;
+    const asked = nodesAsked;
+    const list = await json(`/api/v1/nodes?limit=${MAX_NODES_READ}`).catch(({ code }) => {
+      // Who was not answered does not know how they are; who may not list them asks no more.
+      areNodesStale = code !== FORBIDDEN;
+    });
+    // An answer that took so long that it was asked again is of what was before.
+    if (!list || asked !== nodesAsked) return;
+    areNodesStale = false;
     const before = JSON.stringify([...nodes]);
     nodes = new Map(list.items.map((node) => [node.metadata.name, saidOf(node)]));
     picture.nodes = nodes;
     // A kubelet that only says that its node is still well changes nothing that is drawn.
     if (JSON.stringify([...nodes]) !== before) paintSoon();
   });
+  record.addEventListener("heard", () => areNodesStale && readNodes());
+  // Of steps that were forgotten, or passed over, it is not known what they wrote.
+  player.addEventListener("jump", () => player.live && readNodes());
   readNodes();
   player.onMove = (step) => {
     picture.apply(step);
