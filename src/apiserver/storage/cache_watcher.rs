@@ -12,7 +12,6 @@ use tokio::sync::mpsc;
 
 use super::event::StoreEvent;
 use super::request::ObjectSelection;
-use super::watcher::next_bookmark;
 use apimachinery::object::Object;
 use apimachinery::options::WatchCut;
 use apimachinery::watch::{Bookmark, WatchEvent};
@@ -20,11 +19,21 @@ use etcd::Revision;
 
 /// Events that may wait for one watcher's reader.
 pub(super) const CHANNEL: usize = 100;
+/// A watcher that wants bookmarks gets one this often.
+const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+/// And one so long before its watch ends.
+const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 /// Watchers whose readers are gone are looked for when so many have come since the last time.
 const PURGE_AFTER: usize = 64;
 
 /// Watchers by what they watch. Its order is the same each time: all are told of bookmarks in it.
 type WatchersBy = HashMap<String, Vec<CacheWatcher>, FixedState>;
+
+/// When a watcher is next to get a bookmark.
+pub(super) fn next_bookmark(now: Duration, ends_at: Option<Duration>) -> Duration {
+    let last = ends_at.map(|end| end.saturating_sub(BOOKMARK_BEFORE_END)).filter(|last| *last > now);
+    (now + BOOKMARK_EVERY).min(last.unwrap_or(Duration::MAX))
+}
 
 /// One watcher.
 pub(super) struct CacheWatcher {

@@ -13,13 +13,13 @@ use sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::AbortHandle;
 
-use super::cache_watcher::{CHANNEL, CacheWatcher, CacheWatchers};
+use super::cache_watcher::{CHANNEL, CacheWatcher, CacheWatchers, next_bookmark};
 use super::event::StoreEvent;
 use super::lister_watcher::EtcdListerWatcher;
 use super::request::{At, ListRequest, Since, WatchRequest};
 use super::store::Store;
 use super::watch_cache::{self, CacheSnapshot, WatchCache};
-use super::watcher::{self, next_bookmark};
+use super::watcher::{self, WatcherTaker};
 use apimachinery::list::List;
 use apimachinery::object::Object;
 use apimachinery::options::Held;
@@ -200,7 +200,8 @@ impl Cacher {
             Since::After(revision) => {
                 shared.state(At::Any).await?;
                 if !shared.read().covers(revision) {
-                    return watcher::watch(&shared.store, &shared.kind, request).await;
+                    let taker: Weak<dyn WatcherTaker> = shared.me.clone();
+                    return watcher::watch(&shared.store, &shared.kind, request, Some(taker)).await;
                 }
                 (None, revision)
             }
@@ -269,6 +270,21 @@ impl ReflectorStore for CacherShared {
             self.cannot_fill.store(true, Ordering::Release);
             self.progressed.notify_waiters();
         }
+    }
+}
+
+impl WatcherTaker for CacherShared {
+    fn is_near(&self, position: Revision) -> bool {
+        self.read().is_near(position)
+    }
+
+    fn current(&self, key: &str, revision: Revision) -> Option<Arc<Object>> {
+        let object = self.read().objects().get(key).cloned();
+        object.filter(|object| object.metadata.resource_version == revision)
+    }
+
+    fn take_over(self: Arc<Self>, watcher: CacheWatcher) {
+        self.start(watcher, None);
     }
 }
 

@@ -155,7 +155,7 @@ impl Storage {
         let request = WatchRequest::new(kind, namespace, options)?;
         match self.cacher(kind) {
             Some(cacher) => cacher.watch(request).await,
-            None => watcher::watch(&self.0.store, kind, request).await,
+            None => watcher::watch(&self.0.store, kind, request, None).await,
         }
     }
 

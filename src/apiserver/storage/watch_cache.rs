@@ -127,6 +127,12 @@ impl WatchCache {
         position >= self.ring_start
     }
 
+    /// Whether it covers `position` and is not about to forget what comes after it, which is in its newer half.
+    pub fn is_near(&self, position: Revision) -> bool {
+        let middle = self.ring.get(self.ring.len() / 2).map_or(0, |event| event.revision());
+        self.covers(position) && position >= middle
+    }
+
     /// At most `limit` of the events after `position`; nothing when some of them have left the ring.
     pub fn events_after(&self, position: Revision, limit: usize) -> Option<Vec<Arc<StoreEvent>>> {
         if !self.covers(position) {

@@ -2,17 +2,19 @@
 //! kinds that have none. It holds a position in the log, not a queue, so a slow reader costs nothing and
 //! misses nothing unless compaction overtakes it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 
 use super::byte_store::{ByteStore, ByteWatch};
+use super::cache_watcher::{CacheWatcher, next_bookmark};
 use super::errors::{interpret, watch_expired};
 use super::event::StoreEvent;
 use super::request::{ListRequest, Since, WatchRequest};
 use super::store::{Store, full_key};
 use apimachinery::list::List;
+use apimachinery::object::Object;
 use apimachinery::options::WatchCut;
 use apimachinery::status::Status;
 use apimachinery::watch::{Bookmark, WatchEvent};
@@ -21,15 +23,16 @@ use etcd::{EventKind, KeyEvent, Revision, StoreError, WatchBatch};
 
 /// Events that may wait for the reader; at the bound the log waits.
 const CHANNEL: usize = 100;
-/// A watcher that wants bookmarks gets one this often.
-pub(super) const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
-/// And one so long before its watch ends.
-const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 
-/// When a watcher is next to get a bookmark.
-pub(super) fn next_bookmark(now: Duration, ends_at: Option<Duration>) -> Duration {
-    let last = ends_at.map(|end| end.saturating_sub(BOOKMARK_BEFORE_END)).filter(|last| *last > now);
-    (now + BOOKMARK_EVERY).min(last.unwrap_or(Duration::MAX))
+/// A watch cache to which a watcher goes over once it has caught up with it: there its objects are everybody's,
+/// and an event is looked at once for all watchers.
+pub(super) trait WatcherTaker: Send + Sync {
+    /// Whether it has all that happened after this revision, and will have it for a while.
+    fn is_near(&self, position: Revision) -> bool;
+    /// The object of a key as this revision has left it, if it has not changed since.
+    fn current(&self, key: &str, revision: Revision) -> Option<Arc<Object>>;
+    /// Goes on with a watcher that has been sent all up to its position.
+    fn take_over(self: Arc<Self>, watcher: CacheWatcher);
 }
 
 struct Pump {
@@ -43,12 +46,15 @@ struct Pump {
     position: Revision,
     sender: mpsc::Sender<WatchEvent>,
     ends_at: Option<Duration>,
+    /// Where it goes on when it has caught up.
+    taker: Option<Weak<dyn WatcherTaker>>,
 }
 
 /// The reader has gone.
 struct Gone;
 
-/// Begins a watch: changes, straight from etcd's log. Must be called within a tokio runtime.
+/// Begins a watch: changes, straight from etcd's log, until `taker` goes on with it. Must be called within a tokio
+/// runtime.
 ///
 /// # Errors
 /// 504 when the state asked for is to come; a revision that is gone is an error event.
@@ -56,6 +62,7 @@ pub(super) async fn watch(
     store: &Store,
     kind: &Arc<Kind>,
     request: WatchRequest,
+    taker: Option<Weak<dyn WatcherTaker>>,
 ) -> Result<mpsc::Receiver<WatchEvent>, Status> {
     let (sender, receiver) = mpsc::channel(CHANNEL);
     let initial = match request.since {
@@ -82,7 +89,7 @@ pub(super) async fn watch(
     let ends_at = request.timeout.map(|timeout| store.clock().elapsed() + timeout);
     let clock = store.clock();
     let (store, kind) = (store.clone(), kind.clone());
-    let pump = Pump { store, kind, request, prefix, log, position, sender, ends_at };
+    let pump = Pump { store, kind, request, prefix, log, position, sender, ends_at, taker };
     clock.spawn(pump.run(initial));
     Ok(receiver)
 }
@@ -126,6 +133,9 @@ impl Pump {
                     if std::mem::take(&mut bookmark_due) {
                         self.bookmark(upto, false).await?;
                     }
+                    if self.goes_over(bookmark_at) {
+                        return Ok(());
+                    }
                 }
                 () = clock.sleep_until(bookmark_at), if self.request.bookmarks => {
                     bookmark_at = next_bookmark(clock.elapsed(), self.ends_at);
@@ -138,6 +148,21 @@ impl Pump {
                 }
             }
         }
+    }
+
+    /// Whether it is the cache that goes on from here.
+    fn goes_over(&self, bookmark_at: Duration) -> bool {
+        let taker = self.taker.as_ref().and_then(Weak::upgrade);
+        let Some(taker) = taker.filter(|taker| taker.is_near(self.position)) else { return false };
+        taker.take_over(CacheWatcher {
+            selection: self.request.selection.clone(),
+            sender: self.sender.clone(),
+            position: self.position,
+            bookmark_at: self.request.bookmarks.then_some(bookmark_at),
+            ends_at: self.ends_at,
+            cut: self.request.cut.clone(),
+        });
+        true
     }
 
     async fn send_state(&mut self, list: List) -> Result<(), Gone> {
@@ -166,10 +191,7 @@ impl Pump {
             }
         };
         for event in batch.events.iter().filter(|event| event.revision() > self.position) {
-            let Some(event) = store_event(&self.store, &self.kind, event, self.store.clock().elapsed())
-            else {
-                continue;
-            };
+            let Some(event) = self.store_event(event) else { continue };
             let seen = event.seen_by(&self.request.selection, &self.kind.field_names());
             let Some(seen) = seen else { continue };
             self.send(seen).await?;
@@ -182,6 +204,27 @@ impl Pump {
         Ok(self.position)
     }
 
+    /// A change as objects; nothing when its bytes are no object, which has then been said.
+    fn store_event(&self, event: &KeyEvent) -> Option<StoreEvent> {
+        let (store, kind) = (&self.store, &self.kind);
+        let previous = event.previous.as_ref().and_then(|previous| store.decode(kind, previous).ok());
+        let deleted = event.kind == EventKind::Delete;
+        let object = match (deleted, &event.previous) {
+            (true, Some(previous)) => store.decode_at(kind, previous, event.revision()).ok()?,
+            (true, None) => return None,
+            (false, _) => self.put(event)?,
+        };
+        Some(StoreEvent::new(object, previous, deleted, store.clock().elapsed()))
+    }
+
+    /// What was written: the cache's own where it has it, which is kept for others, too.
+    fn put(&self, event: &KeyEvent) -> Option<Arc<Object>> {
+        let taker = self.taker.as_ref().and_then(Weak::upgrade);
+        let key = event.kv.key.strip_prefix(&**self.kind.storage_prefix());
+        let current = taker.zip(key).and_then(|(taker, key)| taker.current(key, event.revision()));
+        current.or_else(|| self.store.decode(&self.kind, &event.kv).ok())
+    }
+
     async fn bookmark(&self, resource_version: Revision, initial_events_end: bool) -> Result<(), Gone> {
         self.send(WatchEvent::Bookmark(Bookmark { resource_version, initial_events_end })).await
     }
@@ -192,16 +235,4 @@ impl Pump {
         }
         self.sender.send(event).await.map_err(|_| Gone)
     }
-}
-
-/// A change as objects; nothing when its bytes are no object, which has then been said.
-fn store_event(store: &Store, kind: &Kind, event: &KeyEvent, now: Duration) -> Option<StoreEvent> {
-    let previous = event.previous.as_ref().and_then(|previous| store.decode(kind, previous).ok());
-    let deleted = event.kind == EventKind::Delete;
-    let object = match (deleted, &event.previous) {
-        (true, Some(previous)) => store.decode_at(kind, previous, event.revision()).ok()?,
-        (true, None) => return None,
-        (false, _) => store.decode(kind, &event.kv).ok()?,
-    };
-    Some(StoreEvent::new(object, previous, deleted, now))
 }

@@ -103,7 +103,7 @@ impl StoreSubject {
         let request = WatchRequest::new(&self.kind, namespace, options)?;
         match &self.cacher {
             Some(cacher) => cacher.watch(request).await,
-            None => watcher::watch(&self.store, &self.kind, request).await,
+            None => watcher::watch(&self.store, &self.kind, request, None).await,
         }
     }
 

@@ -213,6 +213,55 @@ async fn a_slow_watcher_is_cut_and_disturbs_nobody() {
     assert_eq!(slower.recv().await.map(|event| show(&event)), None);
 }
 
+/// A watch from before what the ring holds begins in etcd's log, where each watcher reads for itself.
+#[tokio::test]
+async fn who_comes_late_goes_over_to_the_cache_when_it_has_caught_up() {
+    let subject = StoreSubject::new(true);
+    let start = subject.put("n/a", "", "1").await;
+    subject.list("", &ListOptions::default()).await.unwrap();
+    let mut quick = subject.watch("", &from(start)).await.unwrap();
+    for _ in 0..150 {
+        subject.clock.advance(Duration::from_secs(120));
+        subject.put("n/a", "", "1").await;
+        take(&mut quick, 1).await;
+    }
+    let cacher = subject.cacher.as_ref().unwrap();
+    let before = cacher.live_watches();
+    let mut late = subject.watch("", &from(start)).await.unwrap();
+    assert_eq!(cacher.live_watches(), before, "the ring holds no more than its last 100");
+    let seen = take(&mut late, 150).await;
+    assert_eq!(seen.last().unwrap(), &format!("MODIFIED n/a@{}", start + 150));
+    for _ in 0..10_000 {
+        if cacher.live_watches() > before {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(cacher.live_watches(), before + 1);
+    let next = [subject.put("n/b", "", "1").await, subject.delete("n/b").await];
+    let expected = [format!("ADDED n/b@{}", next[0]), format!("DELETED n/b@{}", next[1])];
+    assert_eq!(take(&mut late, 2).await, expected);
+}
+
+/// While it reads the log, too, what the cache holds is not there a second time.
+#[tokio::test]
+async fn who_comes_late_is_sent_the_objects_of_the_cache() {
+    let subject = StoreSubject::new(true);
+    let start = subject.put("n/a", "", "1").await;
+    let kept = subject.put("n/kept", "", "1").await;
+    subject.list("", &ListOptions::default()).await.unwrap();
+    let mut quick = subject.watch("", &from(kept)).await.unwrap();
+    for _ in 0..150 {
+        subject.clock.advance(Duration::from_secs(120));
+        subject.put("n/a", "", "1").await;
+        take(&mut quick, 1).await;
+    }
+    let mut late = subject.watch("", &from(start)).await.unwrap();
+    let Some(WatchEvent::Added(sent)) = late.recv().await else { panic!("n/kept was made after the start") };
+    let cached = subject.get("n/kept", At::Any).await.unwrap().unwrap();
+    assert!(Arc::ptr_eq(&sent, &cached));
+}
+
 #[tokio::test]
 async fn readers_that_have_gone_are_forgotten() {
     let subject = StoreSubject::new(true);
