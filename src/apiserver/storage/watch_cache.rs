@@ -127,7 +127,8 @@ impl WatchCache {
         position >= self.ring_start
     }
 
-    /// Whether it covers `position` and is not about to forget what comes after it, which is in its newer half.
+    /// Whether it covers `position` and is not about to forget what comes after it, which is in its newer
+    /// half.
     pub fn is_near(&self, position: Revision) -> bool {
         let middle = self.ring.get(self.ring.len() / 2).map_or(0, |event| event.revision());
         self.covers(position) && position >= middle

@@ -24,8 +24,8 @@ use etcd::{EventKind, KeyEvent, Revision, StoreError, WatchBatch};
 /// Events that may wait for the reader; at the bound the log waits.
 const CHANNEL: usize = 100;
 
-/// A watch cache to which a watcher goes over once it has caught up with it: there its objects are everybody's,
-/// and an event is looked at once for all watchers.
+/// A watch cache to which a watcher goes over once it has caught up with it: there its objects are
+/// everybody's, and an event is looked at once for all watchers.
 pub(super) trait WatcherTaker: Send + Sync {
     /// Whether it has all that happened after this revision, and will have it for a while.
     fn is_near(&self, position: Revision) -> bool;
@@ -53,8 +53,8 @@ struct Pump {
 /// The reader has gone.
 struct Gone;
 
-/// Begins a watch: changes, straight from etcd's log, until `taker` goes on with it. Must be called within a tokio
-/// runtime.
+/// Begins a watch: changes, straight from etcd's log, until `taker` goes on with it. Must be called within a
+/// tokio runtime.
 ///
 /// # Errors
 /// 504 when the state asked for is to come; a revision that is gone is an error event.
