@@ -1,6 +1,6 @@
-//! The watch straight from etcd's log (`storage/etcd3.watcher`): what the watch cache is too short for, and
-//! kinds that have none. It holds a position in the log, not a queue, so a slow reader costs nothing and
-//! misses nothing unless compaction overtakes it.
+//! The watch straight from etcd's log (`storage/etcd3.watcher`): what the watch cache is too short for, until
+//! it has caught up with that, and kinds that have none. It holds a position in the log, not a queue, so a
+//! slow reader costs nothing and misses nothing unless compaction overtakes it.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
