@@ -141,23 +141,32 @@ def the_way_of_a_deployment(page):
     accessible(page, "map")
 
 
-# A map of its own, with names as long as they may be, and the right edges of what is written and of where it stands.
-LONG_NAMES = """
-const done = arguments[arguments.length - 1];
-(async () => {
+# Beside the page's map one of its own, which shows these steps; whoever has it drawn takes it away.
+OWN_MAP = """
+const ownMap = async (steps) => {
   const { Player } = await import("/page/record.js");
   const { mapView } = await import("/page/map.js");
+  const record = Object.assign(new EventTarget(), { steps, first: 1, newest: steps.length, missed: 0, behind: 0, get: (id) => steps[id - 1], requestOf: () => undefined });
+  const view = document.createElement("section");
+  document.querySelector("main").append(view);
+  const player = new Player(record);
+  mapView(view, record, player, () => {});
+  return { view, record, player };
+};
+"""
+
+
+# A map of its own, with names as long as they may be, and the right edges of what is written and of where it stands.
+LONG_NAMES = OWN_MAP + """
+const done = arguments[arguments.length - 1];
+(async () => {
   const names = ["root-ca-certificate-publisher", "disruption", "generic-garbage-collector-of-everything"];
   const keys = ["last", "pod:q/web-7957885594-gvkmn-that-is-very-long", "8c48faec-5161-4f48-a74b-75e6b8ab68ab"];
   const started = names.map((controller, at) => ({ step: "ReconcileStarted", controller, key: keys[at], component: `${controller}-controller`, words: "w" }));
   const waiting = Array.from({ length: 40 }, (_, at) => ({ step: "Enqueued", queue: "disruption", key: `${at}`, component: "disruption-controller", words: "w" }));
   const stored = { step: "Stored", resource: "replicasets.apps", namespace: "q", name: "web", uid: keys[2], operation: "create", component: "kube-apiserver", words: "w" };
   const steps = [stored, ...started, ...waiting].map((step, at) => ({ ...step, id: at + 1 }));
-  const record = Object.assign(new EventTarget(), { steps, first: 1, newest: 44, missed: 0, behind: 0, get: (id) => record.steps[id - 1], requestOf: () => undefined });
-  const view = document.createElement("section");
-  document.querySelector("main").append(view);
-  const player = new Player(record);
-  mapView(view, record, player, () => {});
+  const { view, player } = await ownMap(steps);
   player.goTo(44);
   const texts = () => [...view.querySelectorAll("g > g > text.queue, g > g > text.words")].filter((one) => one.getBBox().x > 700 && one.getBBox().y < 230);
   while (texts().length < 6) await new Promise((resolve) => setTimeout(resolve, 10));
@@ -185,11 +194,9 @@ def what_is_long_is_cut_on_the_map_and_told_in_a_title(page):
 
 
 # A map of its own: of a node with 200 pods, of which 61 have failed, and of more nodes than are drawn.
-CROWDED_NODE = """
+CROWDED_NODE = OWN_MAP + """
 const done = arguments[arguments.length - 1];
 (async () => {
-  const { Player } = await import("/page/record.js");
-  const { mapView } = await import("/page/map.js");
   const ran = (pod, node) => ({ step: "ContainerStarted", pod, node });
   const failed = (pod) => ({ step: "ContainerExited", pod, exitCode: 1 });
   const all = Array.from({ length: 200 }, (_, at) => `q/p-${at}`);
@@ -197,11 +204,7 @@ const done = arguments[arguments.length - 1];
   const made = all.slice(0, 2).map((pod) => ({ step: "ContainerCreated", pod, node: "crowded" }));
   const told = [...all.map((pod) => ran(pod, "crowded")), ...all.slice(-61).map(failed), ...made, ...others, failed("q/z-14")];
   const steps = told.map((step, at) => ({ ...step, component: "kubelet", words: "w", id: at + 1 }));
-  const record = Object.assign(new EventTarget(), { steps, first: 1, newest: steps.length, missed: 0, behind: 0, get: (id) => record.steps[id - 1], requestOf: () => undefined });
-  const view = document.createElement("section");
-  document.querySelector("main").append(view);
-  const player = new Player(record);
-  mapView(view, record, player, () => {});
+  const { view, player } = await ownMap(steps);
   player.goTo(steps.length);
   while (!view.querySelector("g.rest")) await new Promise((resolve) => setTimeout(resolve, 10));
   const box = view.querySelector("g.rest").parentElement;
@@ -226,14 +229,10 @@ def pods_that_are_not_drawn_are_counted_by_their_state(page):
 
 
 # A map of its own, of somebody who may not read the record, and may later.
-UNREAD_RECORD = """
+UNREAD_RECORD = OWN_MAP + """
 const done = arguments[arguments.length - 1];
 (async () => {
-  const { Player } = await import("/page/record.js");
-  const { mapView } = await import("/page/map.js");
-  const record = Object.assign(new EventTarget(), { steps: [], first: 1, newest: 0, missed: 0, behind: 0, get: () => undefined, requestOf: () => undefined });
-  const view = document.createElement("section");
-  mapView(view, record, new Player(record), () => {});
+  const { view, record } = await ownMap([]);
   const said = () => view.querySelector(".map").previousElementSibling.textContent;
   const trouble = (message, code) => record.dispatchEvent(new CustomEvent("trouble", { detail: Object.assign(new Error(message), { code }) }));
   const before = said();
@@ -243,6 +242,7 @@ const done = arguments[arguments.length - 1];
   const refused = said();
   record.dispatchEvent(new Event("heard"));
   done([before, busy, refused, said()]);
+  view.remove();
 })();
 """
 
@@ -256,13 +256,9 @@ def who_may_not_read_the_record_is_told_so_in_the_place_of_the_map(page):
 
 
 # A map of its own, whose first questions for the nodes are not answered, nor are those of the page's other map.
-UNREAD_NODES = """
+UNREAD_NODES = OWN_MAP + """
 const done = arguments[arguments.length - 1];
 (async () => {
-  const { Player } = await import("/page/record.js");
-  const { mapView } = await import("/page/map.js");
-  const record = Object.assign(new EventTarget(), { steps: [], first: 1, newest: 0, missed: 0, behind: 0, get: () => undefined, requestOf: () => undefined });
-  const view = document.createElement("section");
   const real = window.fetch;
   let unanswered = 0;
   window.fetch = (path, ...rest) => {
@@ -270,8 +266,7 @@ const done = arguments[arguments.length - 1];
     unanswered += 1;
     return Promise.reject(new TypeError("away"));
   };
-  document.querySelector("main").append(view);
-  mapView(view, record, new Player(record), () => {});
+  const { view, record } = await ownMap([]);
   // Something is heard of the cluster: it is there again.
   while (!view.querySelector("svg .node")) {
     await new Promise((resolve) => setTimeout(resolve, 50));
