@@ -150,10 +150,13 @@ impl Pump {
         }
     }
 
+    fn taker(&self) -> Option<Arc<dyn WatcherTaker>> {
+        self.taker.as_ref().and_then(Weak::upgrade)
+    }
+
     /// Whether it is the cache that goes on from here.
     fn goes_over(&self, bookmark_at: Duration) -> bool {
-        let taker = self.taker.as_ref().and_then(Weak::upgrade);
-        let Some(taker) = taker.filter(|taker| taker.is_near(self.position)) else { return false };
+        let Some(taker) = self.taker().filter(|taker| taker.is_near(self.position)) else { return false };
         taker.take_over(CacheWatcher {
             selection: self.request.selection.clone(),
             sender: self.sender.clone(),
@@ -219,9 +222,8 @@ impl Pump {
 
     /// What was written: the cache's own where it has it, which is kept for others, too.
     fn put(&self, event: &KeyEvent) -> Option<Arc<Object>> {
-        let taker = self.taker.as_ref().and_then(Weak::upgrade);
         let key = event.kv.key.strip_prefix(&**self.kind.storage_prefix());
-        let current = taker.zip(key).and_then(|(taker, key)| taker.current(key, event.revision()));
+        let current = self.taker().zip(key).and_then(|(taker, key)| taker.current(key, event.revision()));
         current.or_else(|| self.store.decode(&self.kind, &event.kv).ok())
     }
 

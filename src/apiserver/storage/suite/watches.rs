@@ -189,6 +189,16 @@ async fn bookmarks_come_each_minute_and_before_the_end() {
     }
 }
 
+/// Writes of which each is old when the next comes, so that the ring keeps its least size; who reads in time
+/// is told each.
+async fn outgrow_ring(subject: &StoreSubject, quick: &mut Receiver, writes: usize) {
+    for _ in 0..writes {
+        subject.clock.advance(Duration::from_secs(120));
+        let revision = subject.put("n/a", "", "1").await;
+        assert_eq!(take(quick, 1).await, [format!("MODIFIED n/a@{revision}")]);
+    }
+}
+
 #[tokio::test]
 async fn a_slow_watcher_is_cut_and_disturbs_nobody() {
     let subject = StoreSubject::new(true);
@@ -204,11 +214,7 @@ async fn a_slow_watcher_is_cut_and_disturbs_nobody() {
     let seen = take(&mut slow, 150).await;
     assert_eq!(seen.last().unwrap(), &format!("MODIFIED n/a@{}", start + 150));
     // More than the ring: only so much can be told.
-    for _ in 0..200 {
-        subject.clock.advance(Duration::from_secs(120));
-        let revision = subject.put("n/a", "", "1").await;
-        assert_eq!(take(&mut quick, 1).await, [format!("MODIFIED n/a@{revision}")]);
-    }
+    outgrow_ring(&subject, &mut quick, 200).await;
     assert!(take(&mut slower, 350).await.len() < 350);
     assert_eq!(slower.recv().await.map(|event| show(&event)), None);
 }
@@ -220,11 +226,7 @@ async fn who_comes_late_goes_over_to_the_cache_when_it_has_caught_up() {
     let start = subject.put("n/a", "", "1").await;
     subject.list("", &ListOptions::default()).await.unwrap();
     let mut quick = subject.watch("", &from(start)).await.unwrap();
-    for _ in 0..150 {
-        subject.clock.advance(Duration::from_secs(120));
-        subject.put("n/a", "", "1").await;
-        take(&mut quick, 1).await;
-    }
+    outgrow_ring(&subject, &mut quick, 150).await;
     let cacher = subject.cacher.as_ref().unwrap();
     let before = cacher.live_watches();
     let mut late = subject.watch("", &from(start)).await.unwrap();
@@ -251,11 +253,7 @@ async fn who_comes_late_is_sent_the_objects_of_the_cache() {
     let kept = subject.put("n/kept", "", "1").await;
     subject.list("", &ListOptions::default()).await.unwrap();
     let mut quick = subject.watch("", &from(kept)).await.unwrap();
-    for _ in 0..150 {
-        subject.clock.advance(Duration::from_secs(120));
-        subject.put("n/a", "", "1").await;
-        take(&mut quick, 1).await;
-    }
+    outgrow_ring(&subject, &mut quick, 150).await;
     let mut late = subject.watch("", &from(start)).await.unwrap();
     let Some(WatchEvent::Added(sent)) = late.recv().await else { panic!("n/kept was made after the start") };
     let cached = subject.get("n/kept", At::Any).await.unwrap().unwrap();
