@@ -10,6 +10,7 @@ pub mod gvk;
 pub mod list;
 pub mod object;
 mod object_meta;
+mod stored_bytes;
 
 pub mod status;
 mod status_cause;

@@ -10,15 +10,17 @@
 use std::any::Any;
 use std::fmt;
 use std::hint::black_box;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use super::stored_bytes::StoredBytes;
 use super::{managed_fields, pick};
 use golang::go_text;
+use sync::Mutex;
 
 pub use super::object_meta::{Malformed, ObjectMeta, OwnerReference, list, nullable};
 pub use golang::object_key::object_key;
@@ -33,14 +35,23 @@ const HEAD: &[u8] = b"{\"metadata\":{";
 /// it: objects lie all over the memory, and each further place costs a wait.
 #[repr(C)]
 pub struct Object {
-    stored: Bytes,
+    /// How many bytes are stored.
+    len: usize,
+    held: Mutex<HeldObject>,
     /// What list, watch, garbage collection and selectors need of it.
     pub metadata: ObjectMeta,
     key: Arc<str>,
     /// The values of its kind's selectable fields, in the order in which the kind declares them.
     pub fields: Vec<String>,
+}
+
+/// What is held of an object for those who read it.
+struct HeldObject {
+    stored: StoredBytes,
     /// The first view that was asked for: in practice the one its controllers share.
-    view: OnceLock<Arc<dyn Any + Send + Sync>>,
+    view: Option<Arc<dyn Any + Send + Sync>>,
+    /// Somebody has read it since [`Object::rest`].
+    is_used: bool,
 }
 
 impl Object {
@@ -69,15 +80,15 @@ impl Object {
     fn new(mut metadata: ObjectMeta, fields: Vec<String>, stored: Bytes, revision: u64) -> Object {
         metadata.resource_version = revision;
         let key = object_key(&metadata.namespace, &metadata.name).into();
-        Object { metadata, fields, key, stored, view: OnceLock::new() }
+        Object { len: stored.len(), held: HeldObject::new(stored), metadata, key, fields }
     }
 
     /// This state under another revision: what a deletion, or leaving a selector, shows of an object. It
     /// shares the bytes.
     pub fn at_revision(&self, revision: u64) -> Object {
         let metadata = ObjectMeta { resource_version: revision, ..self.metadata.clone() };
-        let (fields, key, stored) = (self.fields.clone(), self.key.clone(), self.stored.clone());
-        Object { metadata, fields, key, stored, view: OnceLock::new() }
+        let (fields, key) = (self.fields.clone(), self.key.clone());
+        Object { len: self.len, held: HeldObject::new(self.stored()), metadata, key, fields }
     }
 
     /// Whether it waits for initializers.
@@ -92,8 +103,19 @@ impl Object {
     }
 
     /// The bytes that are stored: without type and revision.
-    pub fn stored(&self) -> &Bytes {
-        &self.stored
+    pub fn stored(&self) -> Bytes {
+        let mut held = self.held.lock();
+        // Who is read again and again is not made anew each time.
+        if held.is_used && matches!(held.stored, StoredBytes::Packed(_)) {
+            held.stored.unpack();
+        }
+        held.is_used = true;
+        held.stored.whole()
+    }
+
+    /// What there is of these bytes in memory, for accounting.
+    pub fn bytes_in_memory(&self) -> Bytes {
+        self.held.lock().stored.in_memory()
     }
 
     /// Writes the object as JSON without `apiVersion` and `kind`.
@@ -106,7 +128,7 @@ impl Object {
     /// brace.
     pub fn write_members(&self, out: &mut BytesMut) {
         self.write_start(out);
-        out.put_slice(self.stored_end());
+        out.put_slice(&self.stored_end());
     }
 
     /// Writes the part of that which is not stored; behind it comes [`Object::stored_end`].
@@ -116,30 +138,36 @@ impl Object {
             out.put_slice(b"\"resourceVersion\":\"");
             let mut digits = [0; 20];
             out.put_slice(decimal(self.metadata.resource_version, &mut digits));
-            out.put_slice(if self.stored_end().first() == Some(&b'}') { b"\"" } else { b"\"," });
+            out.put_slice(if self.is_bare() { b"\"" } else { b"\"," });
         }
     }
 
     /// What is written as it is stored: all behind the revision.
-    pub fn stored_end(&self) -> &[u8] {
-        &self.stored[HEAD.len()..]
+    pub fn stored_end(&self) -> Bytes {
+        let mut stored = self.stored();
+        stored.advance(HEAD.len());
+        stored
+    }
+
+    /// Whether its metadata has nothing but the revision. What has a name has more: only of others are the
+    /// bytes looked at.
+    fn is_bare(&self) -> bool {
+        self.metadata.name.is_empty() && self.stored_end().first() == Some(&b'}')
     }
 
     /// How many bytes [`Object::write`] writes.
     pub fn written_bytes(&self) -> usize {
         let Some(digits) = self.metadata.resource_version.checked_ilog10() else {
-            return self.stored.len();
+            return self.len;
         };
-        // What has a name has more than the revision; only of others are the bytes looked at.
-        let is_alone = self.metadata.name.is_empty() && self.stored.get(HEAD.len()) == Some(&b'}');
-        let punctuation = b"\"resourceVersion\":\"\"".len() + usize::from(!is_alone);
-        self.stored.len() + punctuation + digits as usize + 1
+        let punctuation = b"\"resourceVersion\":\"\"".len() + usize::from(!self.is_bare());
+        self.len + punctuation + digits as usize + 1
     }
 
     /// The object as a tree, without `apiVersion` and `kind`; `metadata.managedFields` as
     /// [`managed_fields::Managed`] has it.
     pub fn to_value(&self) -> Value {
-        let mut tree = managed_fields::read_tree(&self.stored)
+        let mut tree = managed_fields::read_tree(&self.stored())
             .expect("the bytes were read as JSON when the object was made");
         if self.metadata.resource_version != 0 {
             tree["metadata"]["resourceVersion"] = self.metadata.resource_version.to_string().into();
@@ -149,7 +177,7 @@ impl Object {
 
     /// Whether a text stands anywhere in it: cheaper than reading it, where that would mostly be for nothing.
     pub fn mentions(&self, text: &str) -> bool {
-        std::str::from_utf8(&self.stored).is_ok_and(|stored| stored.contains(text))
+        std::str::from_utf8(&self.stored()).is_ok_and(|stored| stored.contains(text))
     }
 
     /// Reads the fields that `T` names. The first type asked for is kept, so controllers that share one view
@@ -157,21 +185,33 @@ impl Object {
     ///
     /// A field of an unexpected type is an error of the caller's view: stored objects are validated.
     pub fn view<T: DeserializeOwned + Send + Sync + 'static>(&self) -> Arc<T> {
-        if let Some(view) = self.view.get() {
-            if let Ok(view) = view.clone().downcast::<T>() {
-                return view;
-            }
-            return Arc::new(self.parse());
-        }
-        let view: Arc<T> = Arc::new(self.parse());
-        let _ = self.view.set(view.clone());
-        view
+        let mut held = self.held.lock();
+        held.is_used = true;
+        let Some(view) = held.view.clone() else {
+            let view: Arc<T> = Arc::new(parse(&held.stored.whole()));
+            held.view = Some(view.clone());
+            return view;
+        };
+        drop(held);
+        view.downcast().unwrap_or_else(|_| Arc::new(parse(&self.stored())))
     }
 
-    fn parse<T: DeserializeOwned>(&self) -> T {
-        let text = || String::from_utf8_lossy(&self.stored).into_owned();
-        serde_json::from_slice(&self.stored)
-            .unwrap_or_else(|error| panic!("{}: {error}: {}", std::any::type_name::<T>(), text()))
+    /// Whether this is the view that is kept of it, which is had again by asking for it.
+    pub fn is_kept_view<T: Send + Sync + 'static>(&self, view: &Arc<T>) -> bool {
+        let held = self.held.lock();
+        held.view.as_ref().is_some_and(|kept| std::ptr::addr_eq(Arc::as_ptr(kept), Arc::as_ptr(view)))
+    }
+
+    /// Gives back what is not needed of an object that nobody has read since this was called last: the view,
+    /// when nobody has it, which takes as much room as what it was read from; and of the bytes all but what
+    /// makes them of those of `sibling`, one of those that rested before it.
+    pub fn rest(&self, sibling: &mut Option<Bytes>) {
+        let mut held = self.held.lock();
+        if std::mem::take(&mut held.is_used) {
+            return;
+        }
+        held.view.take_if(|view| Arc::strong_count(view) == 1);
+        held.stored.pack(sibling);
     }
 
     /// Whether deletion has begun.
@@ -196,20 +236,32 @@ impl Object {
 
     /// Bytes that this object holds, for accounting.
     pub fn size_bytes(&self) -> usize {
-        self.stored.len()
+        self.len
     }
+}
+
+impl HeldObject {
+    fn new(stored: Bytes) -> Mutex<HeldObject> {
+        Mutex::new(HeldObject { stored: StoredBytes::Whole(stored), view: None, is_used: true })
+    }
+}
+
+fn parse<T: DeserializeOwned>(stored: &[u8]) -> T {
+    let text = || String::from_utf8_lossy(stored);
+    serde_json::from_slice(stored)
+        .unwrap_or_else(|error| panic!("{}: {error}: {}", std::any::type_name::<T>(), text()))
 }
 
 /// Brings objects that are about to be needed into the processor's caches. They lie all over the memory:
 /// looked at one right after the other the processor waits for all of them at once; each when it is its turn,
 /// for one after the other.
 pub fn prefetch<'a>(objects: impl Iterator<Item = &'a Arc<Object>>) {
-    black_box(objects.fold(0, |seen, object| seen ^ object.stored.len()));
+    black_box(objects.fold(0, |seen, object| seen ^ object.len));
 }
 
 /// Brings the ends of their bytes into the caches as well.
 pub fn prefetch_bytes<'a>(objects: impl Iterator<Item = &'a Arc<Object>>) {
-    black_box(objects.fold(0, |seen, object| seen ^ object.stored_end().first().copied().unwrap_or(0)));
+    black_box(objects.fold(0, |seen, object| seen ^ object.held.lock().stored.first()));
 }
 
 impl fmt::Debug for Object {
@@ -308,6 +360,40 @@ mod tests {
             assert_eq!(metadata(nothing).finalizers.capacity(), 0);
         }
         assert!(serde_json::from_str::<ObjectMeta>(r#"{"finalizers": "a"}"#).is_err());
+    }
+
+    #[test]
+    fn at_rest_it_has_no_view_that_nobody_has_and_packed_bytes() {
+        let object = |name: &str| {
+            let tree = json!({"metadata": {"name": name}, "data": {"k": "value ".repeat(200)}});
+            Object::from_value(&tree, vec![]).unwrap()
+        };
+        let (first, object) = (object("a"), object("b"));
+        let is_packed = |object: &Object| object.bytes_in_memory().len() < 100;
+        let rest = || {
+            let mut sibling = None;
+            [&first, &object].into_iter().for_each(|object| object.rest(&mut sibling));
+        };
+        let whole = written(&object);
+        let view = object.view::<Value>();
+        rest();
+        assert!(!is_packed(&object), "it was read since");
+        rest();
+        assert!(object.is_kept_view(&view), "somebody has it");
+        assert!(is_packed(&object) && !is_packed(&first));
+        drop(view);
+        rest();
+        assert!(object.held.lock().view.is_none());
+        let again = object.view::<Value>();
+        assert!(object.is_kept_view(&again));
+        assert_eq!(again["metadata"]["name"], "b");
+        let of_other_type = object.view::<ObjectMeta>();
+        assert!(
+            !object.is_kept_view(&of_other_type) && object.is_kept_view(&again),
+            "the first type is kept"
+        );
+        assert_eq!(written(&object), whole);
+        assert!(!is_packed(&object), "it was read again and again");
     }
 
     #[test]

@@ -63,7 +63,7 @@ impl Pods {
         let cells = PODS.cells.cells(pod, clock.now());
         let text = |at: usize| cells.get(at).and_then(Value::as_str).unwrap_or_default();
         // Not `Object::view`: the server keeps the pod, and must not keep a view of it that was once printed.
-        let view = serde_json::from_slice(pod.stored()).unwrap_or_default();
+        let view = serde_json::from_slice(&pod.stored()).unwrap_or_default();
         let (state, why) = pod_trouble::of(&view);
         // The column says the reason already.
         let why = why.map(|why| why.strip_prefix(&format!("{}: ", text(2))).unwrap_or(&why).to_owned());

@@ -38,7 +38,7 @@ impl Controller for PvProtectionController {
 
     async fn reconcile(&self, ctx: &Reconcile, key: &Key) -> Result<Action, Status> {
         let Some(volume) = self.volumes.get("", key) else { return Ok(Action::Done) };
-        let is_bound = pick(volume.stored(), &["status.phase"])[0] == "Bound";
+        let is_bound = pick(&volume.stored(), &["status.phase"])[0] == "Bound";
         let must_stay = !volume.is_deleting() || is_bound;
         keep_finalizer(ctx, &PERSISTENT_VOLUMES, &volume, FINALIZER, must_stay).await
     }

@@ -317,7 +317,7 @@ impl Controller for VolumeBinder {
                 // It may be what a claim waits for, or what one has had.
                 for claim in claims.all() {
                     let is_bound = claim.mentions(BIND_COMPLETED);
-                    if !is_bound || pick(claim.stored(), &["spec.volumeName"])[0] == volume.as_str() {
+                    if !is_bound || pick(&claim.stored(), &["spec.volumeName"])[0] == volume.as_str() {
                         enqueue.now(claim.key());
                     }
                 }

@@ -76,7 +76,7 @@ pub(crate) enum Behind {
 impl NamedService {
     pub(crate) fn of(object: &Object) -> NamedService {
         // What was validated can be read.
-        serde_json::from_slice(object.stored()).unwrap_or_default()
+        serde_json::from_slice(&object.stored()).unwrap_or_default()
     }
 
     pub(crate) fn behind(&self) -> Behind {
@@ -94,7 +94,7 @@ impl NamedService {
 
 impl NamedSlice {
     pub(crate) fn of(object: &Object) -> NamedSlice {
-        serde_json::from_slice(object.stored()).unwrap_or_default()
+        serde_json::from_slice(&object.stored()).unwrap_or_default()
     }
 
     /// The addresses of endpoints that are ready, and how each is called below its Service

@@ -68,7 +68,7 @@ impl Tables {
     pub(crate) fn put_service(&mut self, object: &Object) {
         self.remove_service(object);
         // What was validated can be read.
-        let Ok(service) = serde_json::from_slice::<ProxiedService>(object.stored()) else { return };
+        let Ok(service) = serde_json::from_slice::<ProxiedService>(&object.stored()) else { return };
         if service.is_skipped() {
             return;
         }
@@ -115,7 +115,7 @@ impl Tables {
 
     pub(crate) fn put_slice(&mut self, object: &Object) {
         let Some(service) = service_of(object) else { return };
-        let Ok(slice) = serde_json::from_slice::<ProxiedSlice>(object.stored()) else { return };
+        let Ok(slice) = serde_json::from_slice::<ProxiedSlice>(&object.stored()) else { return };
         self.slices.entry(service.clone()).or_default().insert(object.shared_key().clone(), slice);
         self.refresh(&service);
     }

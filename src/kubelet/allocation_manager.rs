@@ -22,14 +22,15 @@ impl Kubelet {
         uid: &Arc<str>,
         new: &Object,
     ) -> Option<ResizeVerdict> {
-        let worker = state.workers.get(uid)?.worker.as_ref()?;
+        let entry = state.workers.get(uid)?;
+        let worker = entry.resting()?;
         if worker.state() != WorkerState::Sync || worker.object.metadata.generation == new.metadata.generation
         {
             return None;
         }
         let wanted = new.view::<Pod>();
         self.shared.counted.resizes.requested(&worker.object.view::<Pod>(), &wanted);
-        if !differ(&worker.pod, &wanted) {
+        if !differ(&entry.pod(), &wanted) {
             return worker.resize.as_ref().map(|_| ResizeVerdict::Same);
         }
         Some(self.allocate(state, uid, &wanted))
@@ -41,8 +42,9 @@ impl Kubelet {
             return ResizeVerdict::Infeasible(why);
         }
         let is_other = |(other, entry): &(&Arc<str>, &Entry)| *other != uid && !entry.is_terminated;
-        let others = state.workers.iter().filter(is_other).map(|(_, entry)| &*entry.pod);
-        match admission::short_of(wanted, others, allocatable) {
+        let others = state.workers.iter().filter(is_other);
+        let others: Vec<Arc<Pod>> = others.map(|(_, entry)| entry.pod()).collect();
+        match admission::short_of(wanted, others.iter().map(|other| &**other), allocatable) {
             Some(short) => ResizeVerdict::Deferred(short.message),
             None => ResizeVerdict::Fits,
         }
@@ -50,7 +52,7 @@ impl Kubelet {
 
     /// The pod has had a turn: it may have ended, or have begun to wait.
     pub(crate) fn note_resize(&self, state: &mut PodManagerState, uid: &Arc<str>, has_ended: bool) {
-        let worker = state.workers.get(uid).and_then(|entry| entry.worker.as_deref());
+        let worker = state.workers.get(uid).and_then(Entry::resting);
         let is_deferred = worker.is_some_and(|worker| {
             worker.state() == WorkerState::Sync
                 && worker.resize.as_ref().is_some_and(|resize| resize.is_deferred())
@@ -70,23 +72,23 @@ impl Kubelet {
             return;
         }
         let mut waiting: Vec<Arc<str>> = state.deferred.iter().cloned().collect();
-        waiting.sort_by_cached_key(|uid| state.workers.get(uid).map(|entry| rank(&entry.pod)));
+        waiting.sort_by_cached_key(|uid| state.workers.get(uid).map(|entry| rank(&entry.pod())));
         for uid in waiting {
             self.retry_resize(state, &uid);
         }
     }
 
     fn retry_resize(&self, state: &mut PodManagerState, uid: &Arc<str>) {
-        let worker = state.workers.get(uid).and_then(|entry| entry.worker.as_deref());
+        let worker = state.workers.get(uid).and_then(Entry::resting);
         // One that is lent out is looked at after its turn.
         let Some(object) = worker.map(|worker| worker.object.clone()) else { return };
         let verdict = self.allocate(state, uid, &object.view::<Pod>());
         let is_given = verdict == ResizeVerdict::Fits;
         let Some(entry) = state.workers.get_mut(uid) else { return };
-        let Some(worker) = &mut entry.worker else { return };
+        let Some(mut worker) = entry.take_worker() else { return };
         worker.resize(&object, verdict);
         worker.update(object);
-        entry.pod = worker.pod.clone();
+        entry.put_worker(worker);
         if is_given {
             state.deferred.remove(uid);
         }

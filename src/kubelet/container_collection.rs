@@ -2,9 +2,11 @@
 //! (`pkg/kubelet/container.GC`).
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use super::container_gc::{CONTAINER_GC_PERIOD, DeadContainer, dead, is_removable};
 use super::kubelet::Kubelet;
+use super::pod_workers::PodWorker;
 use apimachinery::time::Time;
 
 impl Kubelet {
@@ -36,8 +38,7 @@ impl Kubelet {
     fn dead_containers(&self, now: Time) -> Vec<DeadContainer> {
         let options = &self.shared.config.options;
         let mut all = Vec::new();
-        for (uid, entry) in &self.pods.state().workers {
-            let Some(worker) = &entry.worker else { continue };
+        let mut of_worker = |uid: &Arc<str>, worker: &PodWorker| {
             for (spec, container) in worker.all_containers() {
                 let removable = dead(container).filter(|ended| is_removable(ended, options, now));
                 all.extend(removable.map(|ended| DeadContainer {
@@ -45,6 +46,11 @@ impl Kubelet {
                     unit: (uid.to_string(), spec.name.clone()),
                     created_at: ended.started_at.unwrap_or(now),
                 }));
+            }
+        };
+        for (uid, entry) in &mut self.pods.state().workers {
+            if let Some(worker) = &mut entry.worker {
+                worker.look(|worker| of_worker(uid, worker));
             }
         }
         all

@@ -102,8 +102,8 @@ impl Kubelet {
         let meant: Vec<(String, String)> = {
             let state = self.pods.state();
             let running = state.workers.values().filter(|entry| !entry.is_terminated);
-            let meant = running.filter(|entry| is_critical(&entry.pod) == are_critical);
-            meant.map(|entry| (entry.namespace.clone(), entry.name.clone())).collect()
+            let meant = running.filter(|entry| is_critical(&entry.pod()) == are_critical);
+            meant.map(|entry| (entry.namespace().to_owned(), entry.name().to_owned())).collect()
         };
         let seconds = i64::try_from(within.as_secs()).unwrap_or(i64::MAX);
         for (namespace, name) in &meant {
@@ -120,7 +120,7 @@ impl Kubelet {
                 let state = kubelet.pods.state();
                 state.workers.values().any(|entry| {
                     let is_meant = |(namespace, name): &(String, String)| {
-                        *namespace == entry.namespace && *name == entry.name
+                        *namespace == entry.namespace() && *name == entry.name()
                     };
                     !entry.is_terminated && meant.iter().any(is_meant)
                 })

@@ -16,7 +16,7 @@ impl Kubelet {
         let state = self.pods.state();
         let mut running = state.workers.iter().filter(|(_, entry)| !entry.is_terminated);
         running.find_map(|(uid, entry)| {
-            let port = mapped(&entry.pod, to, protocol)?.container_port;
+            let port = mapped(&entry.pod(), to, protocol)?.container_port;
             let status = self.shared.node.runtime.pod_sandbox_status(uid)?;
             let mut ips = status.ips().filter_map(|ip| ip.parse().ok());
             let ip = ips.find(|ip: &std::net::IpAddr| ip.is_ipv4() == to.is_ipv4())?;

@@ -90,9 +90,9 @@ impl Kubelet {
     ) -> RemovedImages {
         let mut in_use = BTreeSet::new();
         for entry in self.pods.state().workers.values().filter(|entry| !entry.is_terminated) {
-            in_use.extend(entry.pod.spec.all_containers().map(|container| container.image.clone()));
+            in_use.extend(entry.pod().spec.all_containers().map(|container| container.image.clone()));
             // Of a worker that is lent out they are not known.
-            let volumes = entry.worker.iter().flat_map(|worker| worker.image_volumes.references());
+            let volumes = entry.resting().into_iter().flat_map(|worker| worker.image_volumes.references());
             in_use.extend(volumes.map(str::to_owned));
         }
         let unused = UnusedImages { in_use: &in_use, min_age, bytes, unused_for };

@@ -281,7 +281,7 @@ impl Kubelet {
         let entry = workers.get_mut(uid)?;
         set_timer(entry, timers, uid, None);
         entry.wants_turn = entry.worker.is_none();
-        let worker = entry.worker.take()?;
+        let worker = entry.take_worker()?;
         let sources = entry.sources.take();
         let loan = Loan::new(self.pods.clone(), uid.clone(), Some(worker));
         Some(Turn { sources, ..Turn::new(loan, now) })
@@ -305,7 +305,7 @@ impl Kubelet {
             return Some(self.add_pod(state, uid, object, None, now));
         };
         self.shared.counted.look_at_start(&mut entry.startup, &object, now);
-        let Some(worker) = &mut entry.worker else {
+        let Some(mut worker) = entry.take_worker() else {
             entry.news = Some(object);
             return None;
         };
@@ -313,13 +313,13 @@ impl Kubelet {
         verdict.into_iter().for_each(|verdict| worker.resize(&object, verdict));
         let needs_sync = worker.needs_sync(&object);
         worker.update(object);
-        entry.pod = worker.pod.clone();
-        self.note_usage(&entry.pod);
+        self.note_usage(&worker.pod);
         let needs_sync = needs_sync || (is_written && worker.needs_reconcile(entry.written_at));
         if needs_sync {
             let event = if worker.object.is_deleting() { "DELETE" } else { "UPDATE" };
             tracing::info!(node = self.node_name(), pod = %worker.object.shared_key(), "SyncLoop {event}");
         }
+        entry.put_worker(worker);
         if is_resized {
             self.retry_resizes(state);
         }
@@ -341,8 +341,7 @@ impl Kubelet {
         self.note_usage(&pod);
         let is_new = pod.status.start_time.is_none();
         let rejection = if is_new { self.rejection(state, &pod, misplaced) } else { None };
-        let entry = Entry::new(&object, pod);
-        state.workers.insert(uid.clone(), entry);
+        state.workers.insert(uid.clone(), Entry::new(object.clone()));
         let loan = Loan::new(self.pods.clone(), uid.clone(), None);
         Turn { new: Some((object, rejection)), kind: TurnKind::Create, ..Turn::new(loan, now) }
     }
@@ -358,8 +357,9 @@ impl Kubelet {
         if let Some(refusal) = pod_importance::refusal(&shared.state, pod) {
             return Some(refusal);
         }
-        let others = state.workers.values().filter(|entry| !entry.is_terminated).map(|entry| &*entry.pod);
-        let mut rejection = admission::rejection(pod, others, allocatable);
+        let others = state.workers.values().filter(|entry| !entry.is_terminated);
+        let others: Vec<Arc<Pod>> = others.map(Entry::pod).collect();
+        let mut rejection = admission::rejection(pod, others.iter().map(|other| &**other), allocatable);
         let is_short = rejection.as_ref().is_some_and(admission::is_shortage) && misplaced.is_none();
         if is_short && self.make_room(state, pod, rejection.as_ref()) {
             rejection = None;
@@ -460,7 +460,7 @@ impl Kubelet {
             return self.shared.node.runtime.stop_pod_sandbox(uid);
         };
         entry.is_gone = true;
-        let Some(mut worker) = entry.worker.take() else { return };
+        let Some(mut worker) = entry.take_worker() else { return };
         self.shared.kill(&mut worker);
         entry.returned.notify_one();
         if let Some(timer) = entry.timer {

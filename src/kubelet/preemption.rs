@@ -1,6 +1,7 @@
 //! Critical pods for which there is no room left take the place of others (`pkg/kubelet/preemption`).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::admission::{self, Rejection};
 use super::kubelet::Kubelet;
@@ -23,10 +24,11 @@ impl Kubelet {
         let is_there = |entry: &&Entry| !entry.is_terminated;
         let mut all: Vec<&Entry> = state.workers.values().filter(is_there).collect();
         // In the same order each time.
-        all.sort_by_key(|entry| (&entry.namespace, &entry.name));
-        let pods: Vec<&Pod> = all.iter().map(|entry| &*entry.pod).collect();
+        all.sort_by_key(|entry| (entry.namespace(), entry.name()));
+        let pods: Vec<Arc<Pod>> = all.iter().map(|entry| entry.pod()).collect();
+        let pods: Vec<&Pod> = pods.iter().map(|pod| &**pod).collect();
         let Some(chosen) = victims(pod, &pods, &self.shared.node.allocatable) else { return false };
-        let named = chosen.into_iter().map(|at| (all[at].namespace.clone(), all[at].name.clone()));
+        let named = chosen.into_iter().map(|at| (all[at].namespace().to_owned(), all[at].name().to_owned()));
         let named: Vec<(String, String)> = named.collect();
         let short = lacking.and_then(|lacking| lacking.reason.strip_prefix("OutOf")).unwrap_or_default();
         let (kubelet, short) = (self.clone(), short.to_owned());

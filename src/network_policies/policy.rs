@@ -110,7 +110,7 @@ pub(crate) enum Peer {
 impl ReadPolicy {
     /// Reads one. What cannot be read selects nobody.
     pub(crate) fn of(object: &Object) -> ReadPolicy {
-        let written: WrittenPolicy = serde_json::from_slice(object.stored()).unwrap_or_default();
+        let written: WrittenPolicy = serde_json::from_slice(&object.stored()).unwrap_or_default();
         let spec = written.spec;
         let isolates = |direction: &str| spec.policy_types.iter().any(|own| own == direction);
         let ingress = || spec.ingress.iter().map(|rule| allowance(&rule.ports, &rule.from)).collect();

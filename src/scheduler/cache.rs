@@ -65,7 +65,7 @@ impl Cache {
     /// A pod is on a node, by the watch: what was assumed of it is so now.
     pub fn add_pod(&self, pod: Arc<PodInfo>) {
         let mut inner = self.lock();
-        let node = pod.pod.spec.node_name.clone();
+        let node = pod.node_name().into_owned();
         let cached = inner.pods.get_mut(pod.uid());
         // The usual case: what was assumed came true, and nothing has to be counted anew.
         if let Some(cached) = cached.filter(|cached| cached.is_assumed && *cached.node == *node) {
@@ -79,7 +79,7 @@ impl Cache {
     /// A pod on a node has changed.
     pub fn update_pod(&self, pod: Arc<PodInfo>) {
         let mut inner = self.lock();
-        let node = pod.pod.spec.node_name.clone();
+        let node = pod.node_name().into_owned();
         inner.remove(pod.uid());
         inner.add(pod, &node, false);
     }

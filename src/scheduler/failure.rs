@@ -1,6 +1,7 @@
 //! What becomes of a pod that could not be scheduled (`handleSchedulingFailure`): back into the queue, an
 //! Event, the condition `PodScheduled=False`, and the evictions that make room for it.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -185,7 +186,7 @@ fn log(pod: &PodInfo, SchedulingFailure { message, plugins, .. }: &SchedulingFai
 
 /// `PreemptPod`: says why on the victim, then deletes it.
 async fn preempt(context: &ComponentContext, preemptor: &PodInfo, victim: &PodInfo, node: &str) -> Eviction {
-    let scheduler = scheduler_of(preemptor);
+    let scheduler = &*scheduler_of(preemptor);
     match evict(&context.client, scheduler, victim, context.clock.now()).await {
         Ok(()) => {
             let text = format!("Preempted by pod {} on node {node}", preemptor.uid());
@@ -201,9 +202,9 @@ async fn preempt(context: &ComponentContext, preemptor: &PodInfo, victim: &PodIn
     }
 }
 
-fn scheduler_of(pod: &PodInfo) -> &str {
-    match pod.pod.spec.scheduler_name.as_str() {
-        "" => DEFAULT_SCHEDULER_NAME,
+fn scheduler_of(pod: &PodInfo) -> Cow<'_, str> {
+    match pod.scheduler_name() {
+        name if name.is_empty() => DEFAULT_SCHEDULER_NAME.into(),
         name => name,
     }
 }
@@ -233,7 +234,8 @@ fn status_patch(
     now: Time,
 ) -> Option<Value> {
     let mut status = json!({});
-    let old = meta::condition(&pod.pod.status.conditions, "PodScheduled");
+    let view = pod.pod();
+    let old = meta::condition(&view.status.conditions, "PodScheduled");
     let same = |old: &&meta::Condition| {
         old.status == "False" && old.reason == failure.reason && old.message == failure.message
     };
@@ -252,7 +254,7 @@ fn status_patch(
         }
         status["conditions"] = json!([condition]);
     }
-    let old_node = pod.pod.status.nominated_node_name.as_str();
+    let old_node = view.status.nominated_node_name.as_str();
     match nominated {
         Some(Some(node)) if *node != *old_node => status["nominatedNodeName"] = (*node).into(),
         Some(None) if !old_node.is_empty() => status["nominatedNodeName"] = Value::Null,

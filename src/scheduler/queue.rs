@@ -134,7 +134,7 @@ impl SchedulingQueue {
             inner.read_nomination(&pod, "");
             return self.activate(&mut inner, QueuedPodInfo::new(pod, self.clock.now()), POD_ADDED);
         };
-        inner.read_nomination(&pod, &waiting.info.pod.pod.status.nominated_node_name);
+        inner.read_nomination(&pod, &waiting.info.pod.pod().status.nominated_node_name);
         waiting.info.pod = pod;
         match waiting.place {
             QueuePlace::Active(_) => self.activate(&mut inner, waiting.info, POD_UPDATED),
@@ -418,7 +418,8 @@ impl QueueInner {
 
     /// A pod may have been nominated by somebody else, or before this scheduler began (`updatePodNominator`).
     fn read_nomination(&mut self, pod: &Arc<PodInfo>, before: &str) {
-        let node = pod.pod.status.nominated_node_name.as_str();
+        let view = pod.pod();
+        let node = view.status.nominated_node_name.as_str();
         if node == before {
             return;
         }

@@ -314,7 +314,7 @@ impl Attempts {
 /// (`NominatedNodeNameForExpectation`). Nothing depends on it.
 async fn expect(request: BindRequest<'_>) {
     let BindRequest { client, pod, node, .. } = request;
-    if pod.pod.status.nominated_node_name == *node {
+    if pod.pod().status.nominated_node_name == *node {
         return;
     }
     let told = patch_status(client, &pod.object, json!({"nominatedNodeName": node})).await;

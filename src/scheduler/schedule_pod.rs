@@ -84,7 +84,8 @@ impl Attempts {
     ) -> Result<Vec<Arc<NodeInfo>>, SchedulingFailure> {
         let is_allowed =
             |node: &&Arc<NodeInfo>| allowed.as_ref().is_none_or(|names| names.contains(&*node.name));
-        let nominated = &pod.pod.status.nominated_node_name;
+        let view = pod.pod();
+        let nominated = &view.status.nominated_node_name;
         let is_there = |node: &&Arc<NodeInfo>| *node.name == **nominated;
         let there = || snapshot.iter().filter(is_allowed).find(is_there);
         if let Some(node) = (!nominated.is_empty()).then(there).flatten() {

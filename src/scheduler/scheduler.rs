@@ -127,10 +127,8 @@ impl Scheduler {
 
     /// A loop that is restarted after a panic has lost the pod that it was trying.
     fn recover(&self) {
-        let is_waiting = |pod: &PodInfo| {
-            let spec = &pod.pod.spec;
-            spec.node_name.is_empty() && self.parts.profiles.has(&spec.scheduler_name)
-        };
+        let is_waiting =
+            |pod: &PodInfo| pod.node_name().is_empty() && self.parts.profiles.has(&pod.scheduler_name());
         let pods = self.parts.pods.all().into_iter().map(|object| Arc::new(PodInfo::new(object)));
         for pod in pods.filter(|pod| is_waiting(pod) && !self.parts.cache.has_pod(pod.uid())) {
             self.parts.queue.recover(pod);

@@ -213,7 +213,7 @@ fn snapshot_of(table: &PluginTable, case: &TableCase) -> NodeSnapshot {
         info.set_node(object);
         info.images = images.of_node(&info.node, &info.images.clone());
         let (name, pods) = (info.name.clone(), case.pods.iter().map(TableLine::pod));
-        for pod in pods.filter(|pod| *pod.pod.spec.node_name == *name) {
+        for pod in pods.filter(|pod| *pod.node_name() == *name) {
             info.add_pod(pod);
         }
         Arc::new(info)

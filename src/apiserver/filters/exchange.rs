@@ -76,7 +76,7 @@ impl KeptAnswer {
     pub(super) fn answered(self, mut response: ApiResponse) -> ApiResponse {
         let extensions = response.extensions();
         let body = if let Some(ObjectAnswer(object)) = extensions.get() {
-            SentBody::of_bytes(object.stored())
+            SentBody::of_bytes(&object.stored())
         } else if let Some(StatusAnswer(status)) = extensions.get() {
             SentBody::of_bytes(&serde_json::to_vec(status).unwrap_or_default())
         } else {

@@ -307,7 +307,7 @@ fn header_of(object: &Object) -> HeaderValue {
 
 /// An object that says nothing intelligible says nothing.
 fn read<T: DeserializeOwned + Default>(object: &Object) -> T {
-    serde_json::from_slice(object.stored()).unwrap_or_default()
+    serde_json::from_slice(&object.stored()).unwrap_or_default()
 }
 
 fn is_outdated(schema: &Object, configuration: &FlowConfiguration) -> bool {

@@ -139,7 +139,7 @@ impl WorkEstimator {
             return Some((self.registry.count(kind.storage_kind()).await.ok()?, CUSTOM_OBJECT_BYTES));
         }
         let list = Box::pin(self.registry.list(kind, "", &ListOptions::default())).await.ok()?;
-        let bytes: usize = list.items.iter().map(|object| object.stored().len()).sum();
+        let bytes: usize = list.items.iter().map(|object| object.size_bytes()).sum();
         Some((list.items.len(), bytes.checked_div(list.items.len()).unwrap_or(0)))
     }
 

@@ -91,7 +91,7 @@ fn scaled_part(kind: &Kind, object: &Object) -> Value {
     if kind.is_custom {
         return object.to_value();
     }
-    let workload: ScaledWorkload = serde_json::from_slice(object.stored()).unwrap_or_default();
+    let workload: ScaledWorkload = serde_json::from_slice(&object.stored()).unwrap_or_default();
     let (metadata, ScaledSpec { replicas, selector }) = (&object.metadata, workload.spec);
     json!({
         "metadata": {

@@ -34,6 +34,8 @@ use etcd::Revision;
 const STALLED_AFTER: Duration = Duration::from_secs(30);
 /// Bookmarks and ends of watches are up to this late, so that many of them cost one look.
 const TIMER_GRAIN: Duration = Duration::from_millis(250);
+/// Who reads no object for so long does not mind that it has to be made ready again.
+const REST_AFTER: Duration = Duration::from_secs(30);
 
 /// The watch cache of one kind. Dropping it ends its watches.
 pub struct Cacher {
@@ -345,6 +347,17 @@ impl CacherShared {
         }
     }
 
+    /// Lets objects rest that nobody has read of late; those whose names begin alike are alike.
+    async fn rest_objects(&self) {
+        let objects = self.read().objects().clone();
+        let mut sibling = None;
+        for object in objects.values() {
+            object.rest(&mut sibling);
+            // They may be hundreds of thousands, and each lies elsewhere.
+            tokio::task::coop::consume_budget().await;
+        }
+    }
+
     fn lock_watchers(&self) -> MutexGuard<'_, CacheWatchers> {
         self.watchers.lock()
     }
@@ -426,10 +439,11 @@ impl CacherShared {
     }
 }
 
-/// Sends bookmarks and ends watches, for as long as it is polled. Nobody awaits either at its very time:
-/// where time is stepped they come when it stops.
+/// Sends bookmarks, ends watches and lets objects rest, for as long as it is polled. Nobody
+/// awaits any of that at its very time: where time is stepped it comes when it stops.
 async fn run_timer(shared: Arc<CacherShared>) {
     let clock = shared.store.clock().clone();
+    let mut rest_at = clock.elapsed() + REST_AFTER;
     loop {
         let due = shared.lock_watchers().next_due();
         tokio::select! {
@@ -440,5 +454,9 @@ async fn run_timer(shared: Arc<CacherShared>) {
         // The bookmarks of a quiet kind are to be as fresh as those of a busy one.
         shared.catch_up_with_store().await;
         shared.lock_watchers().tick(clock.elapsed());
+        if clock.elapsed() >= rest_at {
+            rest_at = clock.elapsed() + REST_AFTER;
+            shared.rest_objects().await;
+        }
     }
 }

@@ -71,8 +71,9 @@ impl Kubelet {
 
     /// Whether anybody says what pods of the node use.
     fn is_watched(&self) -> bool {
-        let says =
-            || self.pods.state().workers.values().any(|entry| !entry.is_terminated && says_usage(&entry.pod));
+        let says = || {
+            self.pods.state().workers.values().any(|entry| !entry.is_terminated && says_usage(&entry.pod()))
+        };
         self.shared.config.measures.has_usages() || says()
     }
 

@@ -51,7 +51,11 @@ impl Kubelet {
     pub(super) async fn look_at_each<Seen>(&self, look: impl Fn(&PodWorker) -> Seen) -> Vec<Seen> {
         let mut names: Vec<(String, String)> = {
             let state = self.pods.state();
-            state.workers.values().map(|entry| (entry.namespace.clone(), entry.name.clone())).collect()
+            state
+                .workers
+                .values()
+                .map(|entry| (entry.namespace().to_owned(), entry.name().to_owned()))
+                .collect()
         };
         names.sort();
         let mut found = Vec::new();

@@ -3,7 +3,7 @@
 use crate::allocation::{DEFERRED, INFEASIBLE};
 use crate::kubelet::Kubelet;
 use crate::pod_manager::pods::Entry;
-use crate::pod_workers::WorkerState;
+use crate::pod_workers::{PodWorker, WorkerState};
 use component_base::metrics::{gauge, plain_gauge};
 
 /// How many there are of each; of pods from the apiserver first, then of static ones.
@@ -32,15 +32,16 @@ const STATIC: [&str; 2] = ["", "true"];
 
 impl PodNumbers {
     fn count(&mut self, entry: &Entry) {
-        let is_static =
-            usize::from(entry.pod.metadata.annotations.contains_key("kubernetes.io/config.mirror"));
+        let pod = entry.pod();
+        let is_static = usize::from(pod.metadata.annotations.contains_key("kubernetes.io/config.mirror"));
         self.desired[is_static] += 1;
         self.active[is_static] += usize::from(!entry.is_terminated);
-        let state = entry.worker.as_ref().map_or(WorkerState::Sync, |worker| worker.state());
+        let worker = entry.resting();
+        let state = worker.map_or(WorkerState::Sync, PodWorker::state);
         let at = STATES.iter().position(|(known, _)| *known == state).unwrap_or_default();
         self.working[at][is_static] += 1;
-        self.ephemeral_containers += entry.pod.spec.ephemeral_containers.len();
-        if let Some(resize) = entry.worker.as_ref().and_then(|worker| worker.resize.as_deref()) {
+        self.ephemeral_containers += pod.spec.ephemeral_containers.len();
+        if let Some(resize) = worker.and_then(|worker| worker.resize.as_deref()) {
             let waits = WAITS.iter().position(|(known, _)| resize.pending() == Some(known));
             waits.into_iter().for_each(|at| self.pending_resizes[at] += 1);
             self.resizes_in_progress += usize::from(resize.is_in_progress());

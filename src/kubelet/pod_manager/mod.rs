@@ -6,6 +6,8 @@
 
 pub(crate) mod pods;
 
+pub(crate) mod resting;
+
 pub(crate) mod config;
 
 pub(crate) mod turns;

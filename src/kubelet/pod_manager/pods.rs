@@ -11,6 +11,7 @@ use std::sync::Arc;
 use sync::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 
+use super::resting::{RestingWorker, SeenPod};
 use crate::admission::Rejection;
 use crate::kuberuntime::context::Happening;
 use crate::pod_startup::PodStartup;
@@ -57,11 +58,9 @@ pub(crate) struct PodManagerState {
 /// One pod of the node.
 pub(crate) struct Entry {
     /// None while it is lent out.
-    pub(crate) worker: Option<Box<PodWorker>>,
-    pub(crate) namespace: String,
-    pub(crate) name: String,
+    pub(crate) worker: Option<RestingWorker>,
     /// As the worker saw it when it was here.
-    pub(crate) pod: Arc<Pod>,
+    pub(crate) seen: SeenPod,
     pub(crate) is_terminated: bool,
     /// It is on its way out, whoever ends it.
     pub(crate) is_ending: bool,
@@ -116,14 +115,13 @@ impl PodManager {
 
 impl Entry {
     /// A pod of which the worker is about to be made.
-    pub(crate) fn new(object: &Object, pod: Arc<Pod>) -> Entry {
+    pub(crate) fn new(object: Arc<Object>) -> Entry {
+        let pod = object.view::<Pod>();
         Entry {
             worker: None,
-            namespace: object.metadata.namespace.clone(),
-            name: object.metadata.name.clone(),
             startup: PodStartup::of(&pod),
             has_run: !matches!(pod.status.phase.as_str(), "" | "Pending"),
-            pod,
+            seen: SeenPod::of_object(object),
             is_terminated: false,
             is_ending: false,
             returned: Arc::new(Notify::new()),
@@ -141,6 +139,37 @@ impl Entry {
 }
 
 impl Entry {
+    /// Its fields, as the worker saw them when it was here.
+    pub(crate) fn pod(&self) -> Arc<Pod> {
+        self.seen.fields()
+    }
+
+    /// The pod's namespace.
+    pub(crate) fn namespace(&self) -> &str {
+        &self.seen.object.metadata.namespace
+    }
+
+    /// The pod's name.
+    pub(crate) fn name(&self) -> &str {
+        &self.seen.object.metadata.name
+    }
+
+    /// The worker, unless it is lent out, without the fields of its pod.
+    pub(crate) fn resting(&self) -> Option<&PodWorker> {
+        self.worker.as_ref().map(RestingWorker::without_fields)
+    }
+
+    /// The worker, to work on it.
+    pub(crate) fn take_worker(&mut self) -> Option<Box<PodWorker>> {
+        self.worker.take().map(RestingWorker::wake)
+    }
+
+    /// The worker comes, or is back.
+    pub(crate) fn put_worker(&mut self, worker: Box<PodWorker>) {
+        self.seen = SeenPod::of_worker(&worker);
+        self.worker = Some(RestingWorker::rest(worker));
+    }
+
     /// What happened in a turn, as long as the pod has not been seen to run.
     pub(crate) fn note_startup(&mut self, happenings: &[Happening], now: Time) {
         if let Some(startup) = &mut self.startup {
@@ -218,7 +247,7 @@ impl PodManagerState {
         let Some(entry) = self.workers.get_mut(uid) else { return };
         entry.written_at = entry.written_at.max(revision);
         let is_other = |worker: &PodWorker| worker.needs_reconcile(entry.written_at);
-        if is_written && entry.worker.as_deref().is_some_and(is_other) {
+        if is_written && entry.worker.as_mut().is_some_and(|worker| worker.look(is_other)) {
             self.ready.insert(uid.clone());
         }
     }
@@ -231,10 +260,9 @@ impl PodManagerState {
             self.workers.remove(uid);
             return false;
         };
-        entry.pod = worker.pod.clone();
         entry.is_terminated = worker.state() == WorkerState::Terminated;
         entry.is_ending |= worker.state() != WorkerState::Sync || worker.object.is_deleting();
-        entry.worker = Some(worker);
+        entry.put_worker(worker);
         entry.returned.notify_one();
         if entry.is_gone {
             self.pending.insert(uid.clone(), None);
@@ -251,7 +279,7 @@ impl PodManagerState {
         let uid = match pod {
             Sought::Uid(uid) => uid.clone(),
             Sought::Named(namespace, name) => {
-                let is_it = |entry: &Entry| entry.namespace == namespace && entry.name == name;
+                let is_it = |entry: &Entry| entry.namespace() == namespace && entry.name() == name;
                 self.workers.iter().find(|(_, entry)| is_it(entry))?.0.clone()
             }
         };
@@ -290,7 +318,7 @@ impl PodManager {
 
     async fn borrow_it(self: &Arc<Self>, pod: Sought<'_>) -> Option<Loan> {
         let take = |uid: &Arc<str>, entry: &mut Entry| {
-            entry.worker.take().map(|worker| Loan::new(self.clone(), uid.clone(), Some(worker)))
+            entry.take_worker().map(|worker| Loan::new(self.clone(), uid.clone(), Some(worker)))
         };
         self.when_back(pod, take).await
     }
@@ -312,7 +340,7 @@ impl PodManager {
 
     async fn look_at<T>(&self, pod: Sought<'_>, look: impl Fn(&PodWorker) -> T) -> Option<T> {
         self.when_back(pod, |_, entry| {
-            let seen = entry.worker.as_deref().map(&look)?;
+            let seen = entry.worker.as_mut().map(|worker| worker.look(&look))?;
             // The next one who waits may look, too.
             entry.returned.notify_one();
             Some(seen)
@@ -372,8 +400,8 @@ mod tests {
         let uid: Arc<str> = "u".into();
         let mut worker = PodWorker::new(pod(5, "True"), &node(), Time::UNIX_EPOCH);
         worker.update(seen.clone());
-        let mut entry = Entry::new(&seen, worker.pod.clone());
-        entry.worker = Some(Box::new(worker));
+        let mut entry = Entry::new(seen);
+        entry.put_worker(Box::new(worker));
         state.workers.insert(uid.clone(), entry);
         if has_more {
             state.statuses.begin(&uid);

@@ -1,6 +1,7 @@
 //! A pod with what the scheduler computes of it once (`framework.PodInfo`, `framework.QueuedPodInfo`).
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -10,7 +11,9 @@ use super::topology_spread::SpreadConstraint;
 use apimachinery::object::Object;
 use apimachinery::time::Time;
 use apis::views::node_affinity::NodeAffinity;
-use apis::views::pod::{Container, Pod};
+use apis::views::pod::{self, Container, Pod};
+use apis::views::pod_volumes::ClaimedVolumes;
+use apis::views::toleration::Toleration;
 
 /// A port of the node that a pod wants: address, protocol, number.
 pub type HostPort = (String, String, u16);
@@ -20,8 +23,12 @@ pub type HostPort = (String, String, u16);
 pub struct PodInfo {
     /// The pod.
     pub object: Arc<Object>,
-    /// Its fields.
-    pub pod: Arc<Pod>,
+    /// Labels that its node must have.
+    pub node_selector: BTreeMap<String, String>,
+    /// The taints that it bears.
+    pub tolerations: Arc<[Toleration]>,
+    /// The volumes that it claims.
+    pub claims: ClaimedVolumes,
     /// What it asks for.
     pub requests: Resource,
     /// See [`non_zero_requests`].
@@ -93,9 +100,27 @@ impl PodInfo {
             needed_features: needed_features(&pod),
             label_hash: label_hash(&object),
             priority: pod.spec.priority.unwrap_or(0),
-            pod,
+            node_selector: pod.spec.node_selector.clone(),
+            tolerations: pod.spec.tolerations.clone(),
+            claims: pod.spec.claims.clone(),
             object,
         }
+    }
+
+    /// Its fields. Pods that have their node are many, and few are looked at so closely: who asks for the
+    /// fields of one keeps them no longer than that.
+    pub fn pod(&self) -> Arc<Pod> {
+        self.object.view()
+    }
+
+    /// The node that it was bound to; empty before.
+    pub fn node_name(&self) -> Cow<'_, str> {
+        pod::node_name(&self.object)
+    }
+
+    /// Who places it.
+    pub fn scheduler_name(&self) -> Cow<'_, str> {
+        pod::scheduler_name(&self.object)
     }
 
     /// Its uid.

@@ -22,7 +22,7 @@ impl Profiles {
 
     /// The profile of a pod; one that names none has the first.
     pub fn of(&self, pod: &PodInfo) -> &Arc<Framework> {
-        self.by_name.get(&*pod.pod.spec.scheduler_name).unwrap_or(&self.first)
+        self.by_name.get(&*pod.scheduler_name()).unwrap_or(&self.first)
     }
 
     /// Whether pods of that scheduler name are for this scheduler.

@@ -5,11 +5,11 @@ use apimachinery::object::Object;
 
 /// The names of all claims that a pod uses.
 pub(super) fn claim_names(pod: &PodInfo) -> impl Iterator<Item = String> + '_ {
-    pod.pod.spec.claims.claim_names(&pod.object.metadata.name)
+    pod.claims.claim_names(&pod.object.metadata.name)
 }
 
 /// Whether a pod uses a claim.
 pub(super) fn uses_claim(pod: &PodInfo, claim: &Object) -> bool {
     let own = &pod.object.metadata;
-    claim.metadata.namespace == own.namespace && pod.pod.spec.claims.has(&own.name, &claim.metadata.name)
+    claim.metadata.namespace == own.namespace && pod.claims.has(&own.name, &claim.metadata.name)
 }

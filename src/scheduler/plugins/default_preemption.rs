@@ -69,16 +69,18 @@ impl Plugin for DefaultPreemption {
 
 /// `PodEligibleToPreemptOthers`
 fn why_not_eligible(pod: &PodInfo, cycle: &PostFilterCycle<'_>) -> Option<&'static str> {
-    if pod.pod.spec.preemption_policy.as_deref() == Some("Never") {
+    let view = pod.pod();
+    if view.spec.preemption_policy.as_deref() == Some("Never") {
         return Some("not eligible due to preemptionPolicy=Never.");
     }
-    let nominated = &pod.pod.status.nominated_node_name;
+    let nominated = &view.status.nominated_node_name;
     if cycle.statuses.get(nominated).code == Code::UnschedulableAndUnresolvable {
         return None;
     }
     let node = cycle.snapshot.iter().find(|node| *node.name == **nominated)?;
     let leaves = |victim: &Arc<PodInfo>| {
-        let target = meta::condition(&victim.pod.status.conditions, "DisruptionTarget");
+        let view = victim.pod();
+        let target = meta::condition(&view.status.conditions, "DisruptionTarget");
         let preempted = target.is_some_and(|c| c.status == "True" && c.reason == "PreemptionByScheduler");
         victim.object.is_deleting() && victim.priority < pod.priority && preempted
     };

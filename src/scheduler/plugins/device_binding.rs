@@ -18,6 +18,7 @@ use apimachinery::time::{Time, rfc3339};
 use apis::core::pod::PODS;
 use apis::resource::resource_claim::{FINALIZER, RESOURCE_CLAIMS};
 use apis::tree::{add_finalizers, items, set, text};
+use apis::views::pod::Pod;
 use client_go::client::Client;
 use client_go::lister::Lister;
 use clock::Clock;
@@ -185,10 +186,11 @@ pub(super) async fn deallocate(client: &Client, claim: &Value) -> Result<(), Sta
 }
 
 /// The claims that a pod has, without those that it turned out not to need.
-pub(super) fn names(pod: &PodInfo) -> impl Iterator<Item = String> + '_ {
-    let statuses = &pod.pod.status.resource_claim_statuses;
-    let claims = pod.pod.spec.resource_claims.iter();
-    claims.filter_map(|of| of.claim_name(statuses)).filter(|name| !name.is_empty())
+pub(super) fn names(pod: &PodInfo) -> impl Iterator<Item = String> {
+    let Pod { spec, status, .. } = &*pod.pod();
+    let claims = spec.resource_claims.iter().filter_map(|of| of.claim_name(&status.resource_claim_statuses));
+    let names: Vec<String> = claims.filter(|name| !name.is_empty()).collect();
+    names.into_iter()
 }
 
 /// Whether an object is a claim with devices.

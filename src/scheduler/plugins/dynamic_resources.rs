@@ -122,7 +122,7 @@ impl DynamicResources {
     /// A claim that the pod can use, or why not.
     fn claim(&self, pod: &PodInfo, of: &PodResourceClaim) -> Result<Option<Arc<Object>>, Status> {
         let metadata = &pod.object.metadata;
-        let Some(name) = of.claim_name(&pod.pod.status.resource_claim_statuses) else {
+        let Some(name) = of.claim_name(&pod.pod().status.resource_claim_statuses) else {
             let template = of.resource_claim_template_name.as_deref().unwrap_or_default();
             let reason = format!(
                 "pod {:?}: waiting for the claim of resource claim template {template:?} to be made",
@@ -156,7 +156,7 @@ impl DynamicResources {
         let mut allocated = Vec::new();
         let mut wishes = Vec::new();
         let class = |name: &str| self.classes.get("", name);
-        for of in &pod.pod.spec.resource_claims {
+        for of in &pod.pod().spec.resource_claims {
             let Some(claim) = self.claim(pod, of)? else { continue };
             let tree = claim.to_value();
             if !is_allocated(&tree) {
@@ -273,7 +273,8 @@ impl Plugin for DynamicResources {
 
     /// A pod is not tried before its claims are there.
     fn pre_enqueue(&self, pod: &PodInfo) -> Status {
-        let claims = &pod.pod.spec.resource_claims;
+        let view = pod.pod();
+        let claims = &view.spec.resource_claims;
         claims.iter().find_map(|of| self.claim(pod, of).err()).unwrap_or_default()
     }
 
@@ -314,7 +315,7 @@ impl Plugin for DynamicResources {
         pod: &PodInfo,
         _: &NodeSnapshot,
     ) -> (PreFilterResult, Status) {
-        if pod.pod.spec.resource_claims.is_empty() && pod.requests.scalar.is_empty() {
+        if pod.pod().spec.resource_claims.is_empty() && pod.requests.scalar.is_empty() {
             return (None, Status::skip());
         }
         match self.look(pod) {
@@ -423,7 +424,7 @@ impl Plugin for DynamicResources {
 
     fn pre_bind<'a>(&'a self, request: BindRequest<'a>) -> Option<BoxFuture<'a, Status>> {
         let has_claims =
-            !request.pod.pod.spec.resource_claims.is_empty() || self.extended.is_reserved(request.pod);
+            !request.pod.pod().spec.resource_claims.is_empty() || self.extended.is_reserved(request.pod);
         let bound = async move {
             match self.write(request).await {
                 Err(error) => Status::error(error.message),
@@ -437,7 +438,7 @@ impl Plugin for DynamicResources {
     }
 
     fn prepares_binding(&self, pod: &PodInfo) -> bool {
-        !pod.pod.spec.resource_claims.is_empty() || self.extended.is_reserved(pod)
+        !pod.pod().spec.resource_claims.is_empty() || self.extended.is_reserved(pod)
     }
 
     fn waits_before_binding(&self, state: &CycleState, pod: &PodInfo) -> bool {
@@ -445,14 +446,14 @@ impl Plugin for DynamicResources {
         let in_flight = self.in_flight.lock();
         let is_given = |wish: &Wish| in_flight.get(text(&wish.claim, "metadata.uid")).is_some_and(is_slow);
         self.extended.is_reserved(pod)
-            || !pod.pod.spec.resource_claims.is_empty()
+            || !pod.pod().spec.resource_claims.is_empty()
                 && (claimed.allocated.iter().any(has_binding_conditions)
                     || claimed.wishes.iter().any(is_given))
     }
 
     fn take_back<'a>(&'a self, request: BindRequest<'a>) -> Option<BoxFuture<'a, ()>> {
         let has_claims =
-            !request.pod.pod.spec.resource_claims.is_empty() || !request.pod.requests.scalar.is_empty();
+            !request.pod.pod().spec.resource_claims.is_empty() || !request.pod.requests.scalar.is_empty();
         let taken_back = async move {
             self.binding.release(request).await;
             self.extended.take_back(request).await;

@@ -142,7 +142,7 @@ impl ExtendedClaims {
         let resources = wish.resources.iter().filter(|(name, _)| lacked.contains(name));
         let resources: DeviceResources =
             resources.map(|(name, class)| (name.clone(), class.clone())).collect();
-        let asked = requests_of(&pod.pod, &resources);
+        let asked = requests_of(&pod.pod(), &resources);
         let claim = in_memory_claim(pod, asked.requests);
         let class = |name: &str| self.classes.get("", name);
         let requests = of_claim(&claim, &class).map_err(|error| Status::unresolvable(error.0))?;

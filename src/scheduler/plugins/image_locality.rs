@@ -6,6 +6,7 @@ use crate::framework::node_info::NodeInfo;
 use crate::framework::plugin::{CycleState, MAX_NODE_SCORE, Plugin};
 use crate::framework::pod_info::PodInfo;
 use crate::framework::status::Status;
+use apis::views::pod::Pod;
 
 const NAME: &str = "ImageLocality";
 const MEBIBYTE: i64 = 1024 * 1024;
@@ -33,7 +34,7 @@ impl Plugin for ImageLocality {
         if nodes.iter().all(|node| node.images.is_empty()) {
             return Status::skip();
         }
-        let spec = &pod.pod.spec;
+        let Pod { spec, .. } = &*pod.pod();
         let containers = spec.init_containers.iter().chain(&spec.containers);
         let images = containers.map(|container| normalized(&container.image)).collect();
         let total_nodes = state.nodes.len().max(nodes.len());

@@ -32,7 +32,7 @@ impl Plugin for NodeAffinityPlugin {
     }
 
     fn pre_filter(&self, _: &mut CycleState, pod: &PodInfo, _: &NodeSnapshot) -> (PreFilterResult, Status) {
-        let is_free = pod.pod.spec.node_selector.is_empty() && pod.affinity.required.is_none();
+        let is_free = pod.node_selector.is_empty() && pod.affinity.required.is_none();
         if is_free && self.added.required.is_none() {
             return (None, Status::skip());
         }
@@ -87,6 +87,6 @@ fn has_terms(pod: &PodInfo) -> bool {
 
 /// Whether the pod wants to be on the node.
 pub fn matches(pod: &PodInfo, node: &ObjectMeta) -> bool {
-    has_labels(node, &pod.pod.spec.node_selector)
+    has_labels(node, &pod.node_selector)
         && pod.affinity.required.as_ref().is_none_or(|required| required.matches(node))
 }

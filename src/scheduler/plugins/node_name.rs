@@ -19,8 +19,8 @@ impl Plugin for NodeName {
     }
 
     fn filter(&self, _state: &CycleState, pod: &PodInfo, node: &NodeInfo) -> Status {
-        let wanted = &pod.pod.spec.node_name;
-        if wanted.is_empty() || **wanted == *node.name {
+        let wanted = pod.node_name();
+        if wanted.is_empty() || *wanted == *node.name {
             return Status::success();
         }
         Status::unresolvable("node(s) didn't match the requested node name")

@@ -41,5 +41,5 @@ impl Plugin for NodeUnschedulable {
 fn tolerates_cordon(pod: &PodInfo) -> bool {
     let key = "node.kubernetes.io/unschedulable".into();
     let taint = Taint { key, effect: "NoSchedule".into(), ..Taint::default() };
-    pod.pod.spec.tolerations.iter().any(|toleration| toleration.tolerates(&taint))
+    pod.tolerations.iter().any(|toleration| toleration.tolerates(&taint))
 }

@@ -63,7 +63,7 @@ impl NodeVolumeLimits {
     fn lacks(&self, pod: &PodInfo) -> Option<Status> {
         let metadata = &pod.object.metadata;
         let namespace = &metadata.namespace;
-        for (claim, name) in pod.pod.spec.claims.iter().zip(claim_names(pod)) {
+        for (claim, name) in pod.claims.iter().zip(claim_names(pod)) {
             let Some(found) = self.claims.get(namespace, &name) else {
                 let why =
                     format!("looking up PVC {namespace}/{name}: persistentvolumeclaims {name:?} not found");
@@ -157,7 +157,7 @@ impl Plugin for NodeVolumeLimits {
         pod: &PodInfo,
         _: &NodeSnapshot,
     ) -> (PreFilterResult, Status) {
-        if pod.pod.spec.claims.is_empty() {
+        if pod.claims.is_empty() {
             return (None, Status::skip());
         }
         let own = OwnVolumes { lacks: self.lacks(pod), volumes: OnceLock::new(), attached: OnceLock::new() };

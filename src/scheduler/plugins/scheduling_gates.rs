@@ -14,7 +14,8 @@ impl Plugin for SchedulingGates {
     }
 
     fn pre_enqueue(&self, pod: &PodInfo) -> Status {
-        let gates: Vec<&str> = pod.pod.spec.scheduling_gates.iter().map(|gate| gate.name.as_str()).collect();
+        let view = pod.pod();
+        let gates: Vec<&str> = view.spec.scheduling_gates.iter().map(|gate| gate.name.as_str()).collect();
         if gates.is_empty() {
             return Status::success();
         }

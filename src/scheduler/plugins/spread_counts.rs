@@ -114,9 +114,9 @@ impl KeptCounts {
     fn new(pod: &PodInfo, constraints: &[SpreadConstraint], requires_all: bool) -> KeptCounts {
         KeptCounts {
             namespace: pod.object.metadata.namespace.clone(),
-            node_selector: pod.pod.spec.node_selector.clone(),
+            node_selector: pod.node_selector.clone(),
             affinity: pod.affinity.clone(),
-            tolerations: pod.pod.spec.tolerations.clone(),
+            tolerations: pod.tolerations.clone(),
             constraints: constraints.to_vec(),
             requires_all,
             generations: Vec::new(),
@@ -126,12 +126,11 @@ impl KeptCounts {
     }
 
     fn is_for(&self, pod: &PodInfo, constraints: &[SpreadConstraint], requires_all: bool) -> bool {
-        let spec = &pod.pod.spec;
         self.requires_all == requires_all
             && self.namespace == pod.object.metadata.namespace
             && self.constraints == constraints
-            && self.node_selector == spec.node_selector
-            && self.tolerations == spec.tolerations
+            && self.node_selector == pod.node_selector
+            && self.tolerations == pod.tolerations
             && self.affinity == pod.affinity
     }
 
@@ -174,7 +173,7 @@ impl KeptCounts {
 fn may_go(pod: &PodInfo, node: &NodeInfo, constraint: &SpreadConstraint) -> bool {
     let wanted = || node.object.as_ref().is_some_and(|object| node_affinity::matches(pod, &object.metadata));
     (constraint.ignores_affinity || wanted())
-        && (!constraint.honors_taints || untolerated(&node.node.spec.taints, &pod.pod).is_none())
+        && (!constraint.honors_taints || untolerated(&node.node.spec.taints, &pod.tolerations).is_none())
 }
 
 /// Pods that are on their way out do not count.

@@ -6,7 +6,8 @@ use crate::framework::plugin::{CycleState, Plugin, default_normalize};
 use crate::framework::pod_info::PodInfo;
 use crate::framework::status::Status;
 use apis::views::node::{Node, Taint};
-use apis::views::pod::{self, Pod};
+use apis::views::pod;
+use apis::views::toleration::Toleration;
 
 /// The plugin.
 pub struct TaintToleration;
@@ -28,11 +29,11 @@ impl Plugin for TaintToleration {
         let Some(new) = occurrence.new.as_ref().filter(|_| occurrence.event.0 == EventResource::Node) else {
             return QueueingHint::Queue;
         };
-        QueueingHint::queue_if(untolerated(&new.view::<Node>().spec.taints, &pod.pod).is_none())
+        QueueingHint::queue_if(untolerated(&new.view::<Node>().spec.taints, &pod.tolerations).is_none())
     }
 
     fn filter(&self, _state: &CycleState, pod: &PodInfo, node: &NodeInfo) -> Status {
-        match untolerated(&node.node.spec.taints, &pod.pod) {
+        match untolerated(&node.node.spec.taints, &pod.tolerations) {
             Some(_) => Status::unresolvable("node(s) had untolerated taint(s)"),
             None => Status::success(),
         }
@@ -44,7 +45,7 @@ impl Plugin for TaintToleration {
 
     /// Counts the taints that would rather not have the pod.
     fn score(&self, _state: &CycleState, pod: &PodInfo, node: &NodeInfo) -> i64 {
-        let tolerations = &pod.pod.spec.tolerations;
+        let tolerations = &pod.tolerations;
         let repels = |taint: &&Taint| {
             taint.effect == "PreferNoSchedule"
                 && !tolerations.iter().any(|toleration| toleration.tolerates(taint))
@@ -57,7 +58,7 @@ impl Plugin for TaintToleration {
     }
 }
 
-/// The first taint that keeps the pod away.
-pub fn untolerated<'a>(taints: &'a [Taint], pod: &Pod) -> Option<&'a Taint> {
-    pod::untolerated(taints, &pod.spec.tolerations, &["NoSchedule", "NoExecute"])
+/// The first taint that keeps a pod with these tolerations away.
+pub fn untolerated<'a>(taints: &'a [Taint], tolerations: &[Toleration]) -> Option<&'a Taint> {
+    pod::untolerated(taints, tolerations, &["NoSchedule", "NoExecute"])
 }

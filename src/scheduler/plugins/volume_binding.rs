@@ -125,11 +125,7 @@ impl VolumeBinding {
     /// A claim that can be used (`podHasPVCs`).
     fn claim(&self, pod: &PodInfo, name: &str) -> Result<Arc<Object>, Status> {
         let is_ephemeral = || {
-            pod.pod
-                .spec
-                .claims
-                .iter()
-                .any(|it| it.is_ephemeral && it.claim_name(&pod.object.metadata.name) == name)
+            pod.claims.iter().any(|it| it.is_ephemeral && it.claim_name(&pod.object.metadata.name) == name)
         };
         let Some(claim) = self.claims.get(&pod.object.metadata.namespace, name) else {
             return Err(Status::unresolvable(if is_ephemeral() {
@@ -314,7 +310,7 @@ impl Plugin for VolumeBinding {
         pod: &PodInfo,
         _: &NodeSnapshot,
     ) -> (PreFilterResult, Status) {
-        if pod.pod.spec.claims.is_empty() {
+        if pod.claims.is_empty() {
             return (None, Status::skip());
         }
         match self.claims_of(pod) {
@@ -357,11 +353,11 @@ impl Plugin for VolumeBinding {
     }
 
     fn prepares_binding(&self, pod: &PodInfo) -> bool {
-        !pod.pod.spec.claims.is_empty() && !self.are_bound(pod)
+        !pod.claims.is_empty() && !self.are_bound(pod)
     }
 
     fn pre_bind<'a>(&'a self, request: BindRequest<'a>) -> Option<BoxFuture<'a, Status>> {
-        let has_claims = !request.pod.pod.spec.claims.is_empty();
+        let has_claims = !request.pod.claims.is_empty();
         has_claims.then(|| -> BoxFuture<'a, Status> { Box::pin(self.bind_volumes(request)) })
     }
 }

@@ -10,6 +10,7 @@ use crate::framework::status::Status;
 use apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
 use apis::tree::{at, text, texts};
 use apis::views::pod::Pod;
+use apis::views::pod_volumes::ClaimedVolumes;
 use client_go::lister::Lister;
 
 use super::claims::{claim_names, uses_claim};
@@ -54,7 +55,7 @@ impl Plugin for VolumeRestrictions {
                         .claims
                         .claim_names(&metadata.name)
                         .any(|name| claim_names(pod).any(|own| own == name));
-                QueueingHint::queue_if(shares || conflicts(&pod.pod, &view))
+                QueueingHint::queue_if(shares || conflicts(&pod.claims, &view.spec.claims))
             }
             _ => QueueingHint::Queue,
         }
@@ -70,7 +71,7 @@ impl Plugin for VolumeRestrictions {
             Ok(own) => own,
             Err(status) => return (None, status),
         };
-        if own.is_empty() && pod.pod.spec.claims.disks.is_empty() {
+        if own.is_empty() && pod.claims.disks.is_empty() {
             return (None, Status::skip());
         }
         if !own.is_empty() {
@@ -88,7 +89,7 @@ impl Plugin for VolumeRestrictions {
     }
 
     fn filter(&self, state: &CycleState, pod: &PodInfo, node: &NodeInfo) -> Status {
-        if node.pods.iter().any(|other| conflicts(&pod.pod, &other.pod)) {
+        if node.pods.iter().any(|other| conflicts(&pod.claims, &other.claims)) {
             return Status::unschedulable("node(s) had no available disk");
         }
         if state.read::<ExclusiveConflict>(NAME).is_some_and(|conflict| conflict.0) {
@@ -103,7 +104,7 @@ impl VolumeRestrictions {
     /// The claims of a pod that only one pod may use; one that is made for the pod is no other's.
     fn exclusive_claims(&self, pod: &PodInfo) -> Result<Vec<String>, Status> {
         let mut found = Vec::new();
-        for name in pod.pod.spec.claims.iter().filter(|it| !it.is_ephemeral).map(|it| &it.name) {
+        for name in pod.claims.iter().filter(|it| !it.is_ephemeral).map(|it| &it.name) {
             let Some(claim) = self.claims.get(&pod.object.metadata.namespace, name) else {
                 let resource = &PERSISTENT_VOLUME_CLAIMS.singular;
                 return Err(Status::unresolvable(format!("{resource} {name:?} not found")));
@@ -118,9 +119,8 @@ impl VolumeRestrictions {
 }
 
 /// `isVolumeConflict` of any two of their disks.
-fn conflicts(pod: &Pod, other: &Pod) -> bool {
-    let theirs = &other.spec.claims.disks;
-    pod.spec.claims.disks.iter().any(|own| theirs.iter().any(|other| is_same_disk(own, other)))
+fn conflicts(pod: &ClaimedVolumes, other: &ClaimedVolumes) -> bool {
+    pod.disks.iter().any(|own| other.disks.iter().any(|other| is_same_disk(own, other)))
 }
 
 fn is_same_disk(own: &Value, other: &Value) -> bool {

@@ -34,7 +34,7 @@ pub(super) fn columns() -> Vec<Column> {
 /// The row of a pod.
 pub(super) fn cells(object: &Object, now: Time) -> Vec<Value> {
     // Not `Object::view`: the server keeps every pod, and must not keep a view of each that was once printed.
-    let pod: Pod = serde_json::from_slice(object.stored()).unwrap_or_default();
+    let pod: Pod = serde_json::from_slice(&object.stored()).unwrap_or_default();
     let summary = Summary::of(&pod, object);
     let restarts = match summary.last_restart {
         Some(last) if summary.restarts != 0 => {

@@ -239,7 +239,7 @@ impl Pieces {
     /// The item at a place in the list, with the comma in front of it.
     pub(crate) fn write_item(&self, out: &mut BytesMut, at: usize, object: &Object) {
         self.write_item_head(out, at, object);
-        out.put_slice(object.stored_end());
+        out.put_slice(&object.stored_end());
     }
 
     /// The item at a place in the list up to [`Object::stored_end`].

@@ -7,7 +7,7 @@
 use std::io::IoSlice;
 use std::sync::Arc;
 
-use bytes::Buf;
+use bytes::{Buf, Bytes};
 
 use apimachinery::object::Object;
 
@@ -16,7 +16,7 @@ const MIN_SHARED_BYTES: usize = 1024;
 /// As many pieces are handed to a socket at once, less those of the answer's head.
 const MAX_PIECES: usize = 60;
 
-/// A buffer of several pieces. It shares the list; of the objects it copies only the short ones.
+/// A buffer of several pieces. It shares the bytes of the objects, and copies only the short ones.
 pub struct Segments {
     items: Arc<[Arc<Object>]>,
     /// The bytes that are not shared, of all pieces.
@@ -32,8 +32,8 @@ pub struct Segments {
 enum WrittenPiece {
     /// Of the segments' own bytes.
     Own { from: usize, upto: usize },
-    /// The end of an object, by its place in the list.
-    Item(usize),
+    /// The end of an object.
+    Item(Bytes),
 }
 
 impl Segments {
@@ -60,11 +60,10 @@ impl Segments {
     pub fn put_item(&mut self, at: usize) {
         let bytes = self.items[at].stored_end();
         if bytes.len() < MIN_SHARED_BYTES {
-            let items = self.items.clone();
-            return self.put(|own| own.extend_from_slice(items[at].stored_end()));
+            return self.put(|own| own.extend_from_slice(&bytes));
         }
         self.left += bytes.len();
-        self.pieces.push(WrittenPiece::Item(at));
+        self.pieces.push(WrittenPiece::Item(bytes));
     }
 
     /// Whether it has as many pieces as can be sent at once.
@@ -75,7 +74,7 @@ impl Segments {
     fn piece(&self, at: usize) -> &[u8] {
         match self.pieces.get(at) {
             Some(WrittenPiece::Own { from, upto }) => &self.own[*from..*upto],
-            Some(WrittenPiece::Item(at)) => self.items[*at].stored_end(),
+            Some(WrittenPiece::Item(bytes)) => bytes,
             None => &[],
         }
     }
@@ -128,7 +127,7 @@ mod tests {
             segments.put(|own| own.extend_from_slice(format!("<{at}>").as_bytes()));
             segments.put_item(at);
             whole.extend_from_slice(format!("<{at}>").as_bytes());
-            whole.extend_from_slice(object.stored_end());
+            whole.extend_from_slice(&object.stored_end());
         }
         segments.put(|_| {});
         segments.put(|own| own.push(b'.'));

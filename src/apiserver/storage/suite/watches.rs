@@ -189,6 +189,24 @@ async fn bookmarks_come_each_minute_and_before_the_end() {
     }
 }
 
+#[tokio::test]
+async fn objects_that_nobody_reads_rest() {
+    let subject = StoreSubject::new(true);
+    let start = subject.put("n/a", "", "1").await;
+    let options = ListOptions { allow_watch_bookmarks: true, ..from(start) };
+    let mut watch = subject.watch("", &options).await.unwrap();
+    let object = subject.get("n/a", At::NotOlderThan(start)).await.unwrap().unwrap();
+    let view = object.view::<Value>();
+    subject.stepping(watch.recv()).await.unwrap();
+    assert!(object.is_kept_view(&view), "as long as somebody has it");
+    let kept = Arc::downgrade(&view);
+    drop(view);
+    for _ in 0..2 {
+        subject.stepping(watch.recv()).await.unwrap();
+    }
+    assert_eq!(kept.strong_count(), 0);
+}
+
 /// Writes of which each is old when the next comes, so that the ring keeps its least size; who reads in time
 /// is told each.
 async fn outgrow_ring(subject: &StoreSubject, quick: &mut Receiver, writes: usize) {
