@@ -351,10 +351,10 @@ fn list(which: &WhichCluster, output: &str) -> Result<(), Failure> {
     say(format!("{:<20} {:>7} {:>5}  {}", "NAME", "MATCHED", "HIT", "FAULT"));
     for fault in faults {
         let mut rest = fault.clone();
-        let fields = rest.as_object_mut();
-        fields.map(|fields| ["name", "matched", "hits"].map(|field| fields.remove(field)));
-        let counts = ["matched", "hits"].map(|field| fault[field].to_string());
-        say(format!("{:<20} {:>7} {:>5}  {rest}", text(&fault["name"]), counts[0], counts[1]));
+        let mut take = |field: &str| rest.as_object_mut().and_then(|fields| fields.remove(field));
+        let [name, matched, hits] = ["name", "matched", "hits"].map(|field| take(field).unwrap_or_default());
+        let over = take("over").map_or("", |_| "(over) ");
+        say(format!("{:<20} {:>7} {:>5}  {over}{rest}", text(&name), matched.to_string(), hits.to_string()));
     }
     Ok(())
 }

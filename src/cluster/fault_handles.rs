@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 pub(super) const OF_OBJECTS: &str = "object.";
 
 /// What is shown of a fault beside what was added: whoever adds what was listed adds this, too.
-const SHOWN: [&str; 3] = ["matched", "hits", "warning"];
+const SHOWN: [&str; 4] = ["matched", "hits", "over", "warning"];
 
 /// Faults that stop components know from now on what stops them.
 pub(super) fn connect(inside: &Arc<Inside>) {

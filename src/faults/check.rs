@@ -140,6 +140,12 @@ impl Fault {
         if self.lasting.is_some_and(|lasting| lasting.0.is_zero()) {
             return no("for is 0s: the fault would never be there");
         }
+        if self.latency.is_some_and(|latency| latency.0.is_zero()) {
+            return no("latency is 0s: nothing would be late");
+        }
+        if self.stale.as_ref().is_some_and(|stale| stale.revisions == Some(0)) {
+            return no("stale.revisions is 0: what is read would be the newest");
+        }
         Ok(())
     }
 
@@ -180,7 +186,7 @@ fn no<T>(text: impl Into<String>) -> Result<T, Contradiction> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fault::{FaultCut, WatchFault};
+    use crate::fault::{FaultCut, StaleReads, WatchFault};
     use std::time::Duration;
 
     #[test]
@@ -207,6 +213,8 @@ mod tests {
             (watch(WatchFault::default()), "watch says nothing"),
             (watch(WatchFault { after_events: 1, ..WatchFault::default() }), "give watch.end"),
             (Fault::answer(500).lasting(Duration::ZERO), "never be there"),
+            (Fault::latency(Duration::ZERO), "latency is 0s"),
+            (Fault { stale: Some(StaleReads { revisions: Some(0) }), ..Fault::default() }, "revisions is 0"),
         ];
         for (fault, words) in cases {
             let why = fault.check().unwrap_err().to_string();

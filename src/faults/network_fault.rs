@@ -90,6 +90,9 @@ impl NetworkFault {
         if let Some(loss) = self.loss.filter(|loss| !(*loss > 0.0 && *loss <= 1.0)) {
             return Err(Contradiction(format!("network.loss is {loss}: it is above 0 and at most 1")));
         }
+        if self.latency.is_some_and(|latency| latency.0.is_zero()) {
+            return Err(Contradiction("network.latency is 0s: nothing would be late".into()));
+        }
         let is_nothing = self.latency.is_none() && self.loss.is_none() && !self.refuse && !self.partition;
         if is_nothing {
             return Err(Contradiction(
@@ -102,6 +105,8 @@ impl NetworkFault {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -133,5 +138,7 @@ mod tests {
         assert!(NetworkFault::default().check().unwrap_err().0.contains("says nothing"));
         let lost = NetworkFault { loss: Some(2.0), ..NetworkFault::default() };
         assert!(lost.check().unwrap_err().0.contains("at most 1"));
+        let late = NetworkFault { latency: Some(Duration::ZERO.into()), ..NetworkFault::default() };
+        assert!(late.check().unwrap_err().0.contains("network.latency is 0s"));
     }
 }

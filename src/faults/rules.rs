@@ -58,6 +58,9 @@ pub struct FaultStatus {
     pub matched: u64,
     /// How many of them it has hit.
     pub hits: u64,
+    /// Its time is over, or it has hit as often as it was to: it is there, and hits nothing any more.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub over: bool,
 }
 
 /// The faults of one cluster. Cloning shares them.
@@ -267,7 +270,7 @@ impl Faults {
         self.0.number.store(rules.len(), Ordering::Release);
         drop(rules);
         self.finish(&rule);
-        Ok(rule.status())
+        Ok(rule.status(self.0.clock.elapsed()))
     }
 
     /// Removes all.
@@ -291,12 +294,14 @@ impl Faults {
 
     /// Those that are there, in their order.
     pub fn list(&self) -> Vec<FaultStatus> {
-        self.0.rules.read().iter().map(|rule| rule.status()).collect()
+        let now = self.0.clock.elapsed();
+        self.0.rules.read().iter().map(|rule| rule.status(now)).collect()
     }
 
     /// One of them.
     pub fn get(&self, name: &str) -> Option<FaultStatus> {
-        self.0.rules.read().iter().find(|rule| rule.fault.name == name).map(|rule| rule.status())
+        let now = self.0.clock.elapsed();
+        self.0.rules.read().iter().find(|rule| rule.fault.name == name).map(|rule| rule.status(now))
     }
 
     /// The first that hits a request.
@@ -419,9 +424,14 @@ impl StandingFault {
             .is_ok()
     }
 
-    fn status(&self) -> FaultStatus {
+    fn status(&self, now: Duration) -> FaultStatus {
+        let Fault { after, lasting, count, nth, .. } = &self.fault;
         let matched = self.matched.load(Ordering::Relaxed);
         let hits = self.hits.load(Ordering::Relaxed);
-        FaultStatus { fault: self.fault.clone(), matched, hits }
+        let begins = self.added + after.map_or(Duration::ZERO, |after| after.0);
+        let over = lasting.is_some_and(|lasting| now >= begins + lasting.0)
+            || count.is_some_and(|count| hits >= count)
+            || nth.is_some_and(|nth| matched >= nth);
+        FaultStatus { fault: self.fault.clone(), matched, hits, over }
     }
 }

@@ -83,6 +83,8 @@ async fn the_first_that_hits_decides_and_the_cluster_itself_is_left_alone() {
     cluster.faults().add(Fault::answer(503).verb("get")).unwrap();
     let code = async |client: &Client| client.get(&NODES, "", "none").await.unwrap_err().code;
     assert_eq!((code(&operator).await, code(&operator).await), (500, 503));
+    let over: Vec<bool> = cluster.faults().list().iter().map(|fault| fault.over).collect();
+    assert_eq!(over, [true, false], "it was to hit once");
     let scheduler = operator.acting_as(UserInfo::authenticated("system:kube-scheduler", &["system:masters"]));
     assert_eq!(code(&scheduler).await, 404, "who means components says so");
     cluster.faults().clear();
@@ -136,12 +138,13 @@ async fn a_rule_has_its_time_and_requests_wait_by_the_clock_of_the_cluster() {
     let code = async || operator.get(&NODES, "", "none").await.unwrap_err().code;
     let (after, lasting) = (Duration::from_secs(10), Duration::from_secs(5));
     cluster.faults().add(Fault::answer(503).after(after).lasting(lasting)).unwrap();
-    let mut codes = vec![];
+    let mut seen = vec![];
     for _ in 0..4 {
-        codes.push(code().await);
+        let is_over = cluster.faults().list()[0].over;
+        seen.push((code().await, is_over));
         clock.advance(Duration::from_secs(5));
     }
-    assert_eq!(codes, [404, 404, 503, 404]);
+    assert_eq!(seen, [(404, false), (404, false), (503, false), (404, true)]);
     cluster.faults().add(Fault::latency(Duration::from_secs(3)).user("operator")).unwrap();
     let mut waiting = std::pin::pin!(code());
     assert!(futures::poll!(&mut waiting).is_pending());
