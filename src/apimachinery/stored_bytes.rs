@@ -33,15 +33,6 @@ impl StoredBytes {
         }
     }
 
-    /// The first byte that is in memory.
-    pub(super) fn first(&self) -> u8 {
-        let bytes = match self {
-            StoredBytes::Whole(bytes) => bytes,
-            StoredBytes::Packed(packed) => &packed.packed,
-        };
-        bytes.first().copied().unwrap_or(0)
-    }
-
     /// What there is in memory, for accounting.
     pub(super) fn in_memory(&self) -> Bytes {
         match self {

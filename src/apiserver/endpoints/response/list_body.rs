@@ -14,7 +14,7 @@ use http_body::{Frame, SizeHint};
 use super::printer::Pieces;
 use super::segments::Segments;
 use apimachinery::list::List;
-use apimachinery::object::prefetch_bytes;
+use apimachinery::object::stored_ends;
 
 /// About how much is sent at a time. One object that is larger is a stretch of its own.
 pub(crate) const STRETCH_BYTES: usize = 64 * 1024;
@@ -30,6 +30,8 @@ pub struct ListBody {
     list: List,
     pieces: Pieces,
     next: usize,
+    /// The ends of the next items.
+    ahead: std::vec::IntoIter<Bytes>,
     left: usize,
 }
 
@@ -41,7 +43,7 @@ impl ListBody {
     pub(crate) fn new(list: List, pieces: Pieces) -> ListBody {
         let items = list.items.iter().enumerate().map(|(at, object)| pieces.item_bytes(at, object));
         let left = pieces.head.len() + items.sum::<usize>() + Pieces::TAIL.len() + 1;
-        ListBody { list, pieces, next: 0, left }
+        ListBody { list, pieces, next: 0, ahead: Vec::new().into_iter(), left }
     }
 
     /// How many bytes are still to come.
@@ -54,14 +56,15 @@ impl ListBody {
         if self.left == 0 {
             return None;
         }
-        let mut out = Segments::new(&self.list.items);
+        let mut out = Segments::default();
         out.put(|own| own.extend_from_slice(&std::mem::take(&mut self.pieces.head)));
         while self.next < self.list.items.len() && !out.is_full() && out.remaining() < STRETCH_BYTES {
-            if self.next.is_multiple_of(LOOKAHEAD) {
-                prefetch_bytes(self.list.items[self.next..].iter().take(LOOKAHEAD));
-            }
+            let Some(end) = self.ahead.next() else {
+                self.ahead = stored_ends(self.list.items[self.next..].iter().take(LOOKAHEAD)).into_iter();
+                continue;
+            };
             out.put(|own| self.pieces.write_item_head(own, self.next, &self.list.items[self.next]));
-            out.put_item(self.next);
+            out.put_item(end);
             self.next += 1;
         }
         if self.next == self.list.items.len() {

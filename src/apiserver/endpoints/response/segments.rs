@@ -5,11 +5,8 @@
 //! way to the cipher, which copies it anyway.
 
 use std::io::IoSlice;
-use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
-
-use apimachinery::object::Object;
 
 /// Of an object that is shorter it costs less to copy the bytes than to send a piece more.
 const MIN_SHARED_BYTES: usize = 1024;
@@ -17,8 +14,8 @@ const MIN_SHARED_BYTES: usize = 1024;
 const MAX_PIECES: usize = 60;
 
 /// A buffer of several pieces. It shares the bytes of the objects, and copies only the short ones.
+#[derive(Default)]
 pub struct Segments {
-    items: Arc<[Arc<Object>]>,
     /// The bytes that are not shared, of all pieces.
     own: Vec<u8>,
     pieces: Vec<WrittenPiece>,
@@ -37,12 +34,6 @@ enum WrittenPiece {
 }
 
 impl Segments {
-    /// Of objects of this list; nothing yet.
-    pub fn new(items: &Arc<[Arc<Object>]>) -> Segments {
-        let items = items.clone();
-        Segments { items, own: Vec::new(), pieces: Vec::new(), next: 0, gone: 0, left: 0 }
-    }
-
     /// Adds what `write` writes.
     pub fn put(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let before = self.own.len();
@@ -57,8 +48,7 @@ impl Segments {
     }
 
     /// Adds the end of an object: what stands in all answers as it is stored.
-    pub fn put_item(&mut self, at: usize) {
-        let bytes = self.items[at].stored_end();
+    pub fn put_item(&mut self, bytes: Bytes) {
         if bytes.len() < MIN_SHARED_BYTES {
             return self.put(|own| own.extend_from_slice(&bytes));
         }
@@ -114,18 +104,18 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use apimachinery::object::Object;
 
     fn segments() -> (Segments, Vec<u8>) {
         let object = |size: usize| {
             let tree = json!({"metadata": {"name": "a"}, "data": {"text": "x".repeat(size)}});
-            Arc::new(Object::from_value(&tree, vec![]).unwrap())
+            Object::from_value(&tree, vec![]).unwrap()
         };
         let sizes = [3, 2 * MIN_SHARED_BYTES, 5, MIN_SHARED_BYTES, 4000];
-        let items: Arc<[Arc<Object>]> = sizes.into_iter().map(object).collect();
-        let (mut segments, mut whole) = (Segments::new(&items), Vec::new());
-        for (at, object) in items.iter().enumerate() {
+        let (mut segments, mut whole) = (Segments::default(), Vec::new());
+        for (at, object) in sizes.into_iter().map(object).enumerate() {
             segments.put(|own| own.extend_from_slice(format!("<{at}>").as_bytes()));
-            segments.put_item(at);
+            segments.put_item(object.stored_end());
             whole.extend_from_slice(format!("<{at}>").as_bytes());
             whole.extend_from_slice(&object.stored_end());
         }
