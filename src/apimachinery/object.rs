@@ -5,7 +5,8 @@
 //! version a client asked for), `metadata` first, and without `metadata.resourceVersion`, which is the
 //! store's number of the write: `{"metadata":{"name":...},"spec":...}`. Whoever sends an object writes type
 //! and revision in front by splicing, never by parsing; so store, caches and answers share one piece of
-//! memory. A tree (`serde_json::Value`) exists only while a write is being worked on; readers use views.
+//! memory, but for objects that rest ([`Object::rest`]). A tree (`serde_json::Value`) exists only while a
+//! write is being worked on; readers use views.
 
 use std::any::Any;
 use std::fmt;
@@ -48,10 +49,12 @@ pub struct Object {
 /// What is held of an object for those who read it.
 struct HeldObject {
     stored: StoredBytes,
-    /// The first view that was asked for: in practice the one its controllers share.
+    /// The first view that was asked for since it rested: in practice the one its controllers share.
     view: Option<Arc<dyn Any + Send + Sync>>,
     /// Somebody has read it since [`Object::rest`].
     is_used: bool,
+    /// To pack its bytes was tried in vain.
+    is_unlike: bool,
 }
 
 impl Object {
@@ -113,8 +116,8 @@ impl Object {
         held.stored.whole()
     }
 
-    /// What there is of these bytes in memory, for accounting.
-    pub fn bytes_in_memory(&self) -> Bytes {
+    /// What there is of these bytes in memory, for accounting; others may have the same.
+    pub fn bytes_in_memory(&self) -> Vec<Bytes> {
         self.held.lock().stored.in_memory()
     }
 
@@ -203,7 +206,7 @@ impl Object {
     }
 
     /// Gives back what is not needed of an object that nobody has read since this was called last: the view,
-    /// when nobody has it, which takes as much room as what it was read from; and of the bytes all but what
+    /// when nobody has it, which takes almost as much room as the bytes; and of the bytes all but what
     /// makes them of those of `sibling`, one of those that rested before it.
     pub fn rest(&self, sibling: &mut Option<Bytes>) {
         let mut held = self.held.lock();
@@ -211,7 +214,11 @@ impl Object {
             return;
         }
         held.view.take_if(|view| Arc::strong_count(view) == 1);
-        held.stored.pack(sibling);
+        if held.is_unlike {
+            *sibling = Some(held.stored.whole());
+        } else {
+            held.is_unlike = held.stored.pack(sibling);
+        }
     }
 
     /// Whether deletion has begun.
@@ -234,7 +241,7 @@ impl Object {
         self.metadata.owner_references.iter().find(|owner| owner.controller == Some(true))
     }
 
-    /// Bytes that this object holds, for accounting.
+    /// How many bytes are stored, at rest, too.
     pub fn size_bytes(&self) -> usize {
         self.len
     }
@@ -242,7 +249,12 @@ impl Object {
 
 impl HeldObject {
     fn new(stored: Bytes) -> Mutex<HeldObject> {
-        Mutex::new(HeldObject { stored: StoredBytes::Whole(stored), view: None, is_used: true })
+        Mutex::new(HeldObject {
+            stored: StoredBytes::Whole(stored),
+            view: None,
+            is_used: true,
+            is_unlike: false,
+        })
     }
 }
 
@@ -259,7 +271,7 @@ pub fn prefetch<'a>(objects: impl Iterator<Item = &'a Arc<Object>>) {
     black_box(objects.fold(0, |seen, object| seen ^ object.len));
 }
 
-/// The ends of their bytes, of which the first are brought into the caches as well.
+/// [`Object::stored_end`] of each; the first byte of each is brought into the caches.
 pub fn stored_ends<'a>(objects: impl Iterator<Item = &'a Arc<Object>>) -> Vec<Bytes> {
     let ends: Vec<Bytes> = objects.map(|object| object.stored_end()).collect();
     black_box(ends.iter().fold(0, |seen, end| seen ^ end.first().copied().unwrap_or(0)));
@@ -371,7 +383,7 @@ mod tests {
             Object::from_value(&tree, vec![]).unwrap()
         };
         let (first, object) = (object("a"), object("b"));
-        let is_packed = |object: &Object| object.bytes_in_memory().len() < 100;
+        let is_packed = |object: &Object| object.bytes_in_memory()[0].len() < 100;
         let rest = || {
             let mut sibling = None;
             [&first, &object].into_iter().for_each(|object| object.rest(&mut sibling));

@@ -6,8 +6,10 @@
 use bytes::Bytes;
 use lz4_flex::block::{compress_with_dict, decompress_with_dict};
 
-/// Of fewer bytes packing them saves nothing: what it takes beside them is as much.
+/// Fewer bytes are not packed: what stands beside packed ones takes a hundred.
 const MIN_PACKED: usize = 512;
+/// Nor are more: LZ4 looks back no further into a sibling.
+const MAX_PACKED: usize = 64 * 1024;
 
 /// The bytes of one object.
 pub(super) enum StoredBytes {
@@ -33,11 +35,11 @@ impl StoredBytes {
         }
     }
 
-    /// What there is in memory, for accounting.
-    pub(super) fn in_memory(&self) -> Bytes {
+    /// What there is in memory, for accounting: the bytes, or the packed ones and their sibling's.
+    pub(super) fn in_memory(&self) -> Vec<Bytes> {
         match self {
-            StoredBytes::Whole(bytes) => bytes.clone(),
-            StoredBytes::Packed(packed) => packed.packed.clone(),
+            StoredBytes::Whole(bytes) => vec![bytes.clone()],
+            StoredBytes::Packed(packed) => vec![packed.packed.clone(), packed.sibling.clone()],
         }
     }
 
@@ -46,19 +48,26 @@ impl StoredBytes {
         *self = StoredBytes::Whole(self.whole());
     }
 
-    /// Packs them against those of `sibling`. Those that cannot be packed, or are somebody else's as well, so
-    /// that they would stay, become the sibling of whoever comes next.
-    pub(super) fn pack(&mut self, sibling: &mut Option<Bytes>) {
-        let StoredBytes::Whole(bytes) = self else { return };
-        if bytes.len() < MIN_PACKED {
-            return;
+    /// Packs them against those of `sibling`, unless they are somebody else's as well, so that they would
+    /// stay. Whether they are like no other, as far as was seen: then they are the sibling of whoever comes
+    /// next, as the first are, and to try again would be for nothing.
+    pub(super) fn pack(&mut self, sibling: &mut Option<Bytes>) -> bool {
+        let StoredBytes::Whole(bytes) = self else { return false };
+        if !(MIN_PACKED..=MAX_PACKED).contains(&bytes.len()) {
+            return false;
         }
-        let packed =
-            sibling.as_ref().filter(|_| bytes.is_unique()).and_then(|it| PackedBytes::new(bytes, it));
-        match packed {
+        let Some(known) = sibling else {
+            *sibling = Some(bytes.clone());
+            return false;
+        };
+        if !bytes.is_unique() {
+            return false;
+        }
+        match PackedBytes::new(bytes, known) {
             Some(packed) => *self = StoredBytes::Packed(Box::new(packed)),
             None => *sibling = Some(bytes.clone()),
         }
+        matches!(self, StoredBytes::Whole(_))
     }
 }
 
@@ -96,8 +105,9 @@ mod tests {
         let mut sibling = None;
         let mut all: Vec<StoredBytes> =
             ["web-1", "web-22", "web-333"].map(|name| StoredBytes::Whole(pod(name))).into();
-        all.iter_mut().for_each(|bytes| bytes.pack(&mut sibling));
-        let sizes: Vec<usize> = all.iter().map(|bytes| bytes.in_memory().len()).collect();
+        assert!(!all.iter_mut().any(|bytes| bytes.pack(&mut sibling)), "all are alike");
+        assert_eq!(all[2].in_memory()[1], pod("web-1"), "it stays as long as anybody needs it");
+        let sizes: Vec<usize> = all.iter().map(|bytes| bytes.in_memory()[0].len()).collect();
         assert!(sizes[0] > 1000 && sizes[1] < 60 && sizes[2] < 60, "{sizes:?}");
         for (bytes, name) in all.iter_mut().zip(["web-1", "web-22", "web-333"]) {
             assert_eq!(bytes.whole(), pod(name));
@@ -108,21 +118,23 @@ mod tests {
     }
 
     #[test]
-    fn what_gives_no_room_back_stays_whole_and_is_the_next_ones_sibling() {
-        let is_packed = |bytes: Bytes, sibling: &mut Option<Bytes>| {
+    fn what_gives_no_room_back_stays_whole() {
+        let packed = |bytes: Bytes, sibling: &mut Option<Bytes>| {
             let mut stored = StoredBytes::Whole(bytes);
-            stored.pack(sibling);
-            matches!(stored, StoredBytes::Packed(_))
+            let is_unlike = stored.pack(sibling);
+            (matches!(stored, StoredBytes::Packed(_)), is_unlike)
         };
-        let mut sibling = Some(pod("web-1"));
+        let first = pod("web-1");
+        let mut sibling = Some(first.clone());
         let shared = pod("web-2");
-        assert!(!is_packed(shared.clone(), &mut sibling), "somebody else has them");
-        assert_eq!(sibling, Some(shared));
-        let other: Bytes = (0..1000_u32).flat_map(|at| (at * at).to_le_bytes()).collect();
-        assert!(!is_packed(other.clone(), &mut sibling), "it is like no other");
-        assert_eq!(sibling.take(), Some(other));
-        assert!(!is_packed(Bytes::from_static(b"{}"), &mut sibling) && sibling.is_none(), "it is short");
-        assert!(!is_packed(pod("web-3"), &mut sibling) && sibling.is_some(), "it is the first");
-        assert!(is_packed(pod("web-4"), &mut sibling));
+        assert_eq!(packed(shared.clone(), &mut sibling), (false, false), "somebody else has them");
+        assert_eq!(packed(Bytes::from_static(b"{}"), &mut sibling), (false, false), "they are short");
+        assert_eq!(packed(vec![b'x'; MAX_PACKED + 1].into(), &mut sibling), (false, false), "they are long");
+        assert_eq!(sibling.as_ref(), Some(&first));
+        let other = || -> Bytes { (0..1000_u32).flat_map(|at| (at * at).to_le_bytes()).collect() };
+        assert_eq!(packed(other(), &mut sibling), (false, true), "they are like no other");
+        assert_eq!(sibling.take(), Some(other()), "and may be what the next is like");
+        assert_eq!(packed(pod("web-3"), &mut sibling), (false, false), "they are the first");
+        assert_eq!(packed(pod("web-4"), &mut sibling), (true, false));
     }
 }

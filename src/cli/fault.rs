@@ -353,7 +353,7 @@ fn list(which: &WhichCluster, output: &str) -> Result<(), Failure> {
         let mut rest = fault.clone();
         let mut take = |field: &str| rest.as_object_mut().and_then(|fields| fields.remove(field));
         let [name, matched, hits] = ["name", "matched", "hits"].map(|field| take(field).unwrap_or_default());
-        let over = take("over").map_or("", |_| "(over) ");
+        let over = if take("over") == Some(Value::Bool(true)) { "(over) " } else { "" };
         say(format!("{:<20} {:>7} {:>5}  {over}{rest}", text(&name), matched.to_string(), hits.to_string()));
     }
     Ok(())

@@ -82,7 +82,7 @@ fn add_cache(count: &mut HeapCount, cache: &str, kind: &Kind, objects: &mut Cach
 }
 
 fn share(count: &mut HeapCount, objects: &mut CachedObjects<'_>) -> KeptShare {
-    objects.map(|object| count.share_of(&object.bytes_in_memory())).sum()
+    objects.flat_map(|object| object.bytes_in_memory()).map(|bytes| count.share_of(&bytes)).sum()
 }
 
 /// What a store of our own has in memory beside what caches hold of it; an etcd is elsewhere.

@@ -4,6 +4,7 @@ use super::contradiction::Contradiction;
 use super::fault::Fault;
 use super::network_fault::NetworkFault;
 use super::pattern::{Pattern, VerbPattern, all_verbs, any};
+use super::span::Span;
 
 /// The longest name, that of an object.
 const MAX_NAME_BYTES: usize = 63;
@@ -21,6 +22,7 @@ impl Fault {
         self.check_name()?;
         self.check_patterns()?;
         self.check_effect()?;
+        self.check_sizes()?;
         self.check_chance()?;
         self.check_known_verbs()?;
         self.check_verbs()?;
@@ -117,6 +119,21 @@ impl Fault {
         }
     }
 
+    /// What would be no effect at all.
+    fn check_sizes(&self) -> Result<(), Contradiction> {
+        let is_nothing = |span: Option<Span>| span.is_some_and(|span| span.0.is_zero());
+        if is_nothing(self.latency) {
+            return no("latency is 0s: nothing would be late");
+        }
+        if is_nothing(self.watch.as_ref().and_then(|watch| watch.delay)) {
+            return no("watch.delay is 0s: nothing would be late");
+        }
+        if self.stale.as_ref().is_some_and(|stale| stale.revisions == Some(0)) {
+            return no("stale.revisions is 0: what is read would be the newest");
+        }
+        Ok(())
+    }
+
     fn is_about_requests(&self) -> bool {
         let lists =
             [&self.users, &self.user_agents, &self.verbs, &self.resources, &self.namespaces, &self.names];
@@ -139,12 +156,6 @@ impl Fault {
         }
         if self.lasting.is_some_and(|lasting| lasting.0.is_zero()) {
             return no("for is 0s: the fault would never be there");
-        }
-        if self.latency.is_some_and(|latency| latency.0.is_zero()) {
-            return no("latency is 0s: nothing would be late");
-        }
-        if self.stale.as_ref().is_some_and(|stale| stale.revisions == Some(0)) {
-            return no("stale.revisions is 0: what is read would be the newest");
         }
         Ok(())
     }
@@ -214,6 +225,7 @@ mod tests {
             (watch(WatchFault { after_events: 1, ..WatchFault::default() }), "give watch.end"),
             (Fault::answer(500).lasting(Duration::ZERO), "never be there"),
             (Fault::latency(Duration::ZERO), "latency is 0s"),
+            (Fault::delay_events(Duration::ZERO), "watch.delay is 0s"),
             (Fault { stale: Some(StaleReads { revisions: Some(0) }), ..Fault::default() }, "revisions is 0"),
         ];
         for (fault, words) in cases {

@@ -202,7 +202,7 @@ impl Faults {
         let faults = self.clone();
         let told = rule.clone();
         let task = self.0.clock.spawn(async move {
-            let begins = told.added + after.map_or(Duration::ZERO, |after| after.0);
+            let begins = told.begins();
             faults.0.clock.sleep_until(begins).await;
             faults.network_changes(&told);
             let Some(lasting) = lasting else { return };
@@ -252,7 +252,7 @@ impl Faults {
             }
         }
         let Some(lasting) = rule.fault.lasting else { return };
-        let begins = rule.added + rule.fault.after.map_or(Duration::ZERO, |after| after.0);
+        let begins = rule.begins();
         self.0.clock.sleep_until(begins + lasting.0).await;
         if let Some(components) = self.components() {
             self.0.held.release(&rule.hold, &*components, component);
@@ -392,13 +392,17 @@ impl StandingFault {
         }
     }
 
+    fn begins(&self) -> Duration {
+        self.added + self.fault.after.map_or(Duration::ZERO, |after| after.0)
+    }
+
     /// The time is only asked for where it matters.
     fn is_in_time(&self, now: impl FnOnce() -> Duration) -> bool {
         let Fault { after, lasting, .. } = &self.fault;
         if after.is_none() && lasting.is_none() {
             return true;
         }
-        let begins = self.added + after.map_or(Duration::ZERO, |after| after.0);
+        let begins = self.begins();
         let now = now();
         now >= begins && lasting.is_none_or(|lasting| now < begins + lasting.0)
     }
@@ -425,11 +429,10 @@ impl StandingFault {
     }
 
     fn status(&self, now: Duration) -> FaultStatus {
-        let Fault { after, lasting, count, nth, .. } = &self.fault;
+        let Fault { lasting, count, nth, .. } = &self.fault;
         let matched = self.matched.load(Ordering::Relaxed);
         let hits = self.hits.load(Ordering::Relaxed);
-        let begins = self.added + after.map_or(Duration::ZERO, |after| after.0);
-        let over = lasting.is_some_and(|lasting| now >= begins + lasting.0)
+        let over = lasting.is_some_and(|lasting| now >= self.begins() + lasting.0)
             || count.is_some_and(|count| hits >= count)
             || nth.is_some_and(|nth| matched >= nth);
         FaultStatus { fault: self.fault.clone(), matched, hits, over }

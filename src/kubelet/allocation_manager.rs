@@ -85,10 +85,10 @@ impl Kubelet {
         let verdict = self.allocate(state, uid, &object.view::<Pod>());
         let is_given = verdict == ResizeVerdict::Fits;
         let Some(entry) = state.workers.get_mut(uid) else { return };
-        let Some(mut worker) = entry.take_worker() else { return };
-        worker.resize(&object, verdict);
-        worker.update(object);
-        entry.put_worker(worker);
+        entry.work(|worker| {
+            worker.resize(&object, verdict);
+            worker.update(object);
+        });
         if is_given {
             state.deferred.remove(uid);
         }

@@ -49,8 +49,10 @@ impl Kubelet {
             }
         };
         for (uid, entry) in &mut self.pods.state().workers {
-            if let Some(worker) = &mut entry.worker {
-                worker.look(|worker| of_worker(uid, worker));
+            let has_dead = |worker: &PodWorker| worker.kube_containers().any(|it| dead(it).next().is_some());
+            // Most have none, and rest on.
+            if entry.resting().is_some_and(has_dead) {
+                entry.look(|worker| of_worker(uid, worker));
             }
         }
         all

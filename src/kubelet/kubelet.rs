@@ -305,21 +305,24 @@ impl Kubelet {
             return Some(self.add_pod(state, uid, object, None, now));
         };
         self.shared.counted.look_at_start(&mut entry.startup, &object, now);
-        let Some(mut worker) = entry.take_worker() else {
+        if entry.worker.is_none() {
             entry.news = Some(object);
             return None;
-        };
-        let is_resized = verdict == Some(ResizeVerdict::Fits);
-        verdict.into_iter().for_each(|verdict| worker.resize(&object, verdict));
-        let needs_sync = worker.needs_sync(&object);
-        worker.update(object);
-        self.note_usage(&worker.pod);
-        let needs_sync = needs_sync || (is_written && worker.needs_reconcile(entry.written_at));
-        if needs_sync {
-            let event = if worker.object.is_deleting() { "DELETE" } else { "UPDATE" };
-            tracing::info!(node = self.node_name(), pod = %worker.object.shared_key(), "SyncLoop {event}");
         }
-        entry.put_worker(worker);
+        let is_resized = verdict == Some(ResizeVerdict::Fits);
+        let written_at = entry.written_at;
+        let needs_sync = entry.work(|worker| {
+            verdict.into_iter().for_each(|verdict| worker.resize(&object, verdict));
+            let needs_sync = worker.needs_sync(&object);
+            worker.update(object);
+            self.note_usage(&worker.pod);
+            needs_sync || (is_written && worker.needs_reconcile(written_at))
+        })?;
+        if needs_sync {
+            let object = &entry.seen.object;
+            let event = if object.is_deleting() { "DELETE" } else { "UPDATE" };
+            tracing::info!(node = self.node_name(), pod = %object.shared_key(), "SyncLoop {event}");
+        }
         if is_resized {
             self.retry_resizes(state);
         }

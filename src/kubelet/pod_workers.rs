@@ -448,6 +448,11 @@ impl PodWorker {
         init.chain(spec.containers.iter().zip(&self.containers)).chain(ephemeral)
     }
 
+    /// All its containers, without their specs.
+    pub(crate) fn kube_containers(&self) -> impl Iterator<Item = &KubeContainer> {
+        self.init_containers.iter().chain(&self.containers).chain(&self.ephemeral_containers)
+    }
+
     /// What the variables take that its containers run with.
     fn start_bytes(&self) -> usize {
         let running = self.all_containers().filter(|(_, container)| container.is_running());

@@ -25,9 +25,11 @@ use super::plugins::{PluginHandle, claims_made, make_all};
 use super::queue::SchedulingQueue;
 use super::schedule_one::{Attempts, Cursor};
 use apimachinery::fields::FieldSelector;
+use apimachinery::object::Object;
 use apis::core::node::NODES;
 use apis::core::pod::PODS;
 use apis::kind::Kind;
+use apis::views::pod;
 use client_go::component::ComponentContext;
 
 /// How often pods are looked for that have waited too long.
@@ -127,11 +129,12 @@ impl Scheduler {
 
     /// A loop that is restarted after a panic has lost the pod that it was trying.
     fn recover(&self) {
-        let is_waiting =
-            |pod: &PodInfo| pod.node_name().is_empty() && self.parts.profiles.has(&pod.scheduler_name());
-        let pods = self.parts.pods.all().into_iter().map(|object| Arc::new(PodInfo::new(object)));
-        for pod in pods.filter(|pod| is_waiting(pod) && !self.parts.cache.has_pod(pod.uid())) {
-            self.parts.queue.recover(pod);
+        let is_waiting = |pod: &Object| {
+            let has_profile = self.parts.profiles.has(&pod::scheduler_name(pod));
+            pod::node_name(pod).is_empty() && has_profile && !self.parts.cache.has_pod(&pod.metadata.uid)
+        };
+        for pod in self.parts.pods.all().into_iter().filter(|pod| is_waiting(pod)) {
+            self.parts.queue.recover(Arc::new(PodInfo::new(pod)));
         }
     }
 

@@ -32,9 +32,11 @@ use etcd::Revision;
 
 /// A watcher that is behind and takes nothing for so long is cut.
 const STALLED_AFTER: Duration = Duration::from_secs(30);
-/// Bookmarks and ends of watches are up to this late, so that many of them cost one look.
+/// Bookmarks and ends of watches are up to this late, so that many of them cost one look; and as late as
+/// objects take to be looked at.
 const TIMER_GRAIN: Duration = Duration::from_millis(250);
-/// Who reads no object for so long does not mind that it has to be made ready again.
+/// Objects are looked at no more often than this, and only where somebody watches them: one rests at the
+/// second look since it was read last.
 const REST_AFTER: Duration = Duration::from_secs(30);
 
 /// The watch cache of one kind. Dropping it ends its watches.

@@ -159,15 +159,27 @@ impl Entry {
         self.worker.as_ref().map(RestingWorker::without_fields)
     }
 
-    /// The worker, to work on it.
+    /// Looks at the worker, unless it is lent out.
+    pub(crate) fn look<T>(&mut self, look: impl FnOnce(&PodWorker) -> T) -> Option<T> {
+        let Entry { worker, seen, .. } = self;
+        worker.as_mut().map(|worker| worker.look(seen, look))
+    }
+
+    /// Works on the worker where it is, unless it is lent out.
+    pub(crate) fn work<T>(&mut self, work: impl FnOnce(&mut PodWorker) -> T) -> Option<T> {
+        let Entry { worker, seen, .. } = self;
+        worker.as_mut().map(|worker| worker.work(seen, work))
+    }
+
+    /// Lends the worker out.
     pub(crate) fn take_worker(&mut self) -> Option<Box<PodWorker>> {
-        self.worker.take().map(RestingWorker::wake)
+        self.worker.take().map(|worker| worker.wake(&self.seen))
     }
 
     /// The worker comes, or is back.
     pub(crate) fn put_worker(&mut self, worker: Box<PodWorker>) {
-        self.seen = SeenPod::of_worker(&worker);
-        self.worker = Some(RestingWorker::rest(worker));
+        let (seen, worker) = RestingWorker::rest(worker);
+        (self.seen, self.worker) = (seen, Some(worker));
     }
 
     /// What happened in a turn, as long as the pod has not been seen to run.
@@ -246,8 +258,8 @@ impl PodManagerState {
         let is_written = self.statuses.has_written(uid);
         let Some(entry) = self.workers.get_mut(uid) else { return };
         entry.written_at = entry.written_at.max(revision);
-        let is_other = |worker: &PodWorker| worker.needs_reconcile(entry.written_at);
-        if is_written && entry.worker.as_mut().is_some_and(|worker| worker.look(is_other)) {
+        let written_at = entry.written_at;
+        if is_written && entry.look(|worker| worker.needs_reconcile(written_at)) == Some(true) {
             self.ready.insert(uid.clone());
         }
     }
@@ -340,7 +352,7 @@ impl PodManager {
 
     async fn look_at<T>(&self, pod: Sought<'_>, look: impl Fn(&PodWorker) -> T) -> Option<T> {
         self.when_back(pod, |_, entry| {
-            let seen = entry.worker.as_mut().map(|worker| worker.look(&look))?;
+            let seen = entry.look(&look)?;
             // The next one who waits may look, too.
             entry.returned.notify_one();
             Some(seen)

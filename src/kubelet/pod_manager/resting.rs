@@ -18,18 +18,14 @@ pub(crate) struct SeenPod {
 }
 
 /// The worker of a pod, between two turns.
-pub(crate) struct RestingWorker {
-    worker: Box<PodWorker>,
-    is_awake: bool,
-}
+pub(crate) struct RestingWorker(Box<PodWorker>);
 
 impl SeenPod {
     pub(crate) fn of_object(object: Arc<Object>) -> SeenPod {
         SeenPod { object, own: None }
     }
 
-    /// As an awake worker sees it.
-    pub(crate) fn of_worker(worker: &PodWorker) -> SeenPod {
+    fn of_worker(worker: &PodWorker) -> SeenPod {
         let own = Some(&worker.pod).filter(|pod| !worker.object.is_kept_view(pod)).cloned();
         SeenPod { object: worker.object.clone(), own }
     }
@@ -41,37 +37,39 @@ impl SeenPod {
 }
 
 impl RestingWorker {
-    /// Takes its fields from a worker that can have them again.
-    pub(crate) fn rest(mut worker: Box<PodWorker>) -> RestingWorker {
-        let is_awake = !worker.object.is_kept_view(&worker.pod);
-        if !is_awake {
-            worker.pod = NO_FIELDS.clone();
-        }
-        RestingWorker { worker, is_awake }
+    /// Takes its fields from a worker: what it saw of its pod has them.
+    pub(crate) fn rest(mut worker: Box<PodWorker>) -> (SeenPod, RestingWorker) {
+        let seen = SeenPod::of_worker(&worker);
+        worker.pod = NO_FIELDS.clone();
+        (seen, RestingWorker(worker))
     }
 
     /// The worker with its fields.
-    pub(crate) fn wake(mut self) -> Box<PodWorker> {
-        if !self.is_awake {
-            self.worker.pod = self.worker.object.view();
-        }
-        self.worker
+    pub(crate) fn wake(mut self, seen: &SeenPod) -> Box<PodWorker> {
+        self.0.pod = seen.fields();
+        self.0
     }
 
     /// Looks at the worker with its fields.
-    pub(crate) fn look<T>(&mut self, look: impl FnOnce(&PodWorker) -> T) -> T {
-        if self.is_awake {
-            return look(&self.worker);
-        }
-        self.worker.pod = self.worker.object.view();
-        let seen = look(&self.worker);
-        self.worker.pod = NO_FIELDS.clone();
-        seen
+    pub(crate) fn look<T>(&mut self, seen: &SeenPod, look: impl FnOnce(&PodWorker) -> T) -> T {
+        self.0.pod = seen.fields();
+        let looked = look(&self.0);
+        self.0.pod = NO_FIELDS.clone();
+        looked
+    }
+
+    /// Works on the worker with its fields, where it is: what panics leaves it there.
+    pub(crate) fn work<T>(&mut self, seen: &mut SeenPod, work: impl FnOnce(&mut PodWorker) -> T) -> T {
+        self.0.pod = seen.fields();
+        let worked = work(&mut self.0);
+        *seen = SeenPod::of_worker(&self.0);
+        self.0.pod = NO_FIELDS.clone();
+        worked
     }
 
     /// The worker without the fields of its pod: for what it knows beside them.
     pub(crate) fn without_fields(&self) -> &PodWorker {
-        &self.worker
+        &self.0
     }
 }
 
@@ -95,26 +93,23 @@ mod tests {
     fn at_rest_it_holds_no_fields_and_has_them_again_when_it_is_looked_at() {
         let object = pod();
         let view = Arc::downgrade(&object.view::<Pod>());
-        let worker = worker(&object);
-        let seen = SeenPod::of_worker(&worker);
-        let mut resting = RestingWorker::rest(worker);
+        let (seen, mut resting) = RestingWorker::rest(worker(&object));
         assert_eq!(view.strong_count(), 1, "the object has it, and nobody else");
         assert_eq!(resting.without_fields().pod.spec.node_name, "");
-        assert_eq!(resting.look(|worker| worker.pod.spec.node_name.clone()), "n");
+        assert_eq!(resting.look(&seen, |worker| worker.pod.spec.node_name.clone()), "n");
         assert_eq!(view.strong_count(), 1);
         assert_eq!(seen.fields().spec.node_name, "n");
-        assert_eq!(resting.wake().pod.spec.node_name, "n");
+        assert_eq!(resting.wake(&seen).pod.spec.node_name, "n");
     }
 
     #[test]
     fn fields_that_the_object_does_not_have_stay() {
-        let object = pod();
-        let mut worker = worker(&object);
-        Arc::make_mut(&mut worker.pod).spec.node_name = "other".into();
-        let seen = SeenPod::of_worker(&worker);
-        let mut resting = RestingWorker::rest(worker);
-        assert_eq!(resting.look(|worker| worker.pod.spec.node_name.clone()), "other");
-        assert_eq!(seen.fields().spec.node_name, "other");
-        assert_eq!(resting.wake().pod.spec.node_name, "other");
+        let (mut seen, mut resting) = RestingWorker::rest(worker(&pod()));
+        let name = |pod: &Pod| pod.spec.node_name.clone();
+        resting.work(&mut seen, |worker| Arc::make_mut(&mut worker.pod).spec.node_name = "other".into());
+        assert_eq!(name(&resting.without_fields().pod), "");
+        assert_eq!(name(&seen.fields()), "other");
+        assert_eq!(resting.look(&seen, |worker| name(&worker.pod)), "other");
+        assert_eq!(name(&resting.wake(&seen).pod), "other");
     }
 }

@@ -31,7 +31,7 @@ fn is_alike(one: &PodInfo, other: &PodInfo) -> bool {
     one.label_hash == other.label_hash
         && own.namespace == others.namespace
         && own.labels == others.labels
-        && one.pod().spec.affinity == other.pod().spec.affinity
+        && one.pod_affinity == other.pod_affinity
 }
 
 impl LabelGroups {

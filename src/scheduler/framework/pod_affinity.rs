@@ -9,7 +9,7 @@ use apimachinery::object::{ObjectMeta, nullable};
 use apis::views::pod::Pod;
 
 /// What a pod wants of other pods.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct PodAffinity {
     /// Such pods must be near.
     pub required: Vec<AffinityTerm>,
@@ -20,7 +20,7 @@ pub struct PodAffinity {
 }
 
 /// Which pods, and what near means: nodes with the same value of a label.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct AffinityTerm {
     /// The label of nodes.
     pub topology_key: String,

@@ -47,6 +47,8 @@ pub struct PodInfo {
     pub label_hash: u64,
     /// Higher goes first.
     pub priority: i64,
+    /// When its kubelet took it up.
+    pub start_time: Option<Time>,
 }
 
 /// A pod in the queue.
@@ -100,6 +102,7 @@ impl PodInfo {
             needed_features: needed_features(&pod),
             label_hash: label_hash(&object),
             priority: pod.spec.priority.unwrap_or(0),
+            start_time: pod.status.start_time,
             node_selector: pod.spec.node_selector.clone(),
             tolerations: pod.spec.tolerations.clone(),
             claims: pod.spec.claims.clone(),
@@ -107,8 +110,8 @@ impl PodInfo {
         }
     }
 
-    /// Its fields. Pods that have their node are many, and few are looked at so closely: who asks for the
-    /// fields of one keeps them no longer than that.
+    /// Its fields. Pods that have their node are many, and few are looked at so closely: of a pod at rest
+    /// they are read again. What is asked of each pod of a node stands in a field of its own.
     pub fn pod(&self) -> Arc<Pod> {
         self.object.view()
     }

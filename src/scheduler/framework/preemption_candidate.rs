@@ -34,5 +34,5 @@ impl PreemptionCandidate {
 
 /// `MoreImportantPod`: higher priority, then running longer; the smaller key is more important.
 pub(crate) fn importance(pod: &PodInfo) -> (Reverse<i64>, Time) {
-    (Reverse(pod.priority), pod.pod().status.start_time.unwrap_or(Time::MAX_UTC))
+    (Reverse(pod.priority), pod.start_time.unwrap_or(Time::MAX_UTC))
 }

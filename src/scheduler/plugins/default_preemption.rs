@@ -79,10 +79,12 @@ fn why_not_eligible(pod: &PodInfo, cycle: &PostFilterCycle<'_>) -> Option<&'stat
     }
     let node = cycle.snapshot.iter().find(|node| *node.name == **nominated)?;
     let leaves = |victim: &Arc<PodInfo>| {
-        let view = victim.pod();
-        let target = meta::condition(&view.status.conditions, "DisruptionTarget");
-        let preempted = target.is_some_and(|c| c.status == "True" && c.reason == "PreemptionByScheduler");
-        victim.object.is_deleting() && victim.priority < pod.priority && preempted
+        let is_preempted = || {
+            let view = victim.pod();
+            let target = meta::condition(&view.status.conditions, "DisruptionTarget");
+            target.is_some_and(|c| c.status == "True" && c.reason == "PreemptionByScheduler")
+        };
+        victim.object.is_deleting() && victim.priority < pod.priority && is_preempted()
     };
     node.pods.iter().any(leaves).then_some("not eligible due to a terminating pod on the nominated node.")
 }

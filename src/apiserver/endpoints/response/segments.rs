@@ -112,7 +112,8 @@ mod tests {
             Object::from_value(&tree, vec![]).unwrap()
         };
         let sizes = [3, 2 * MIN_SHARED_BYTES, 5, MIN_SHARED_BYTES, 4000];
-        let (mut segments, mut whole) = (Segments::default(), Vec::new());
+        let mut segments = Segments::default();
+        let mut whole = Vec::new();
         for (at, object) in sizes.into_iter().map(object).enumerate() {
             segments.put(|own| own.extend_from_slice(format!("<{at}>").as_bytes()));
             segments.put_item(object.stored_end());
