@@ -202,11 +202,10 @@ impl Faults {
         let faults = self.clone();
         let told = rule.clone();
         let task = self.0.clock.spawn(async move {
-            let begins = told.begins();
-            faults.0.clock.sleep_until(begins).await;
+            faults.0.clock.sleep_until(told.begins()).await;
             faults.network_changes(&told);
-            let Some(lasting) = lasting else { return };
-            faults.0.clock.sleep_until(begins + lasting.0).await;
+            let Some(ends) = told.ends() else { return };
+            faults.0.clock.sleep_until(ends).await;
             faults.network_changes(&told);
         });
         *rule.stopping.lock() = Some(task.abort_handle());
@@ -233,10 +232,12 @@ impl Faults {
 
     /// At once, or when its time comes.
     fn end_open_in_time(&self, rule: &Arc<StandingFault>) {
-        let Some(after) = rule.fault.after else { return self.end_open(rule) };
+        if rule.fault.after.is_none() {
+            return self.end_open(rule);
+        }
         let (faults, late) = (self.clone(), rule.clone());
         let task = self.0.clock.spawn(async move {
-            faults.0.clock.sleep_until(late.added + after.0).await;
+            faults.0.clock.sleep_until(late.begins()).await;
             faults.end_open(&late);
         });
         *rule.stopping.lock() = Some(task.abort_handle());
@@ -244,16 +245,15 @@ impl Faults {
 
     async fn stop_for_a_while(self, rule: Arc<StandingFault>) {
         let Some(component) = &rule.fault.stop else { return };
-        if let Some(after) = rule.fault.after {
-            self.0.clock.sleep_until(rule.added + after.0).await;
+        if rule.fault.after.is_some() {
+            self.0.clock.sleep_until(rule.begins()).await;
             let Some(components) = self.components() else { return };
             if let Err(CannotHold(error)) = self.0.held.take(&rule.hold, &*components, component) {
                 return tracing::warn!(component, error, "a fault cannot stop it");
             }
         }
-        let Some(lasting) = rule.fault.lasting else { return };
-        let begins = rule.begins();
-        self.0.clock.sleep_until(begins + lasting.0).await;
+        let Some(ends) = rule.ends() else { return };
+        self.0.clock.sleep_until(ends).await;
         if let Some(components) = self.components() {
             self.0.held.release(&rule.hold, &*components, component);
         }
@@ -396,15 +396,18 @@ impl StandingFault {
         self.added + self.fault.after.map_or(Duration::ZERO, |after| after.0)
     }
 
+    fn ends(&self) -> Option<Duration> {
+        self.fault.lasting.map(|lasting| self.begins() + lasting.0)
+    }
+
     /// The time is only asked for where it matters.
     fn is_in_time(&self, now: impl FnOnce() -> Duration) -> bool {
         let Fault { after, lasting, .. } = &self.fault;
         if after.is_none() && lasting.is_none() {
             return true;
         }
-        let begins = self.begins();
         let now = now();
-        now >= begins && lasting.is_none_or(|lasting| now < begins + lasting.0)
+        now >= self.begins() && self.ends().is_none_or(|ends| now < ends)
     }
 
     /// Whether a watch begins where another was told that this is too old: it stays so until somebody lists.
@@ -429,10 +432,10 @@ impl StandingFault {
     }
 
     fn status(&self, now: Duration) -> FaultStatus {
-        let Fault { lasting, count, nth, .. } = &self.fault;
+        let Fault { count, nth, .. } = &self.fault;
         let matched = self.matched.load(Ordering::Relaxed);
         let hits = self.hits.load(Ordering::Relaxed);
-        let over = lasting.is_some_and(|lasting| now >= self.begins() + lasting.0)
+        let over = self.ends().is_some_and(|ends| now >= ends)
             || count.is_some_and(|count| hits >= count)
             || nth.is_some_and(|nth| matched >= nth);
         FaultStatus { fault: self.fault.clone(), matched, hits, over }

@@ -2,7 +2,6 @@
 //! (`pkg/kubelet/container.GC`).
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use super::container_gc::{CONTAINER_GC_PERIOD, DeadContainer, dead, is_removable};
 use super::kubelet::Kubelet;
@@ -37,23 +36,23 @@ impl Kubelet {
     /// Those of workers that are lent out are seen the next time.
     fn dead_containers(&self, now: Time) -> Vec<DeadContainer> {
         let options = &self.shared.config.options;
+        let has_dead = |worker: &PodWorker| worker.kube_containers().any(|it| dead(it).next().is_some());
         let mut all = Vec::new();
-        let mut of_worker = |uid: &Arc<str>, worker: &PodWorker| {
-            for (spec, container) in worker.all_containers() {
-                let removable = dead(container).filter(|ended| is_removable(ended, options, now));
-                all.extend(removable.map(|ended| DeadContainer {
-                    id: ended.id.clone(),
-                    unit: (uid.to_string(), spec.name.clone()),
-                    created_at: ended.started_at.unwrap_or(now),
-                }));
-            }
-        };
         for (uid, entry) in &mut self.pods.state().workers {
-            let has_dead = |worker: &PodWorker| worker.kube_containers().any(|it| dead(it).next().is_some());
             // Most have none, and rest on.
-            if entry.resting().is_some_and(has_dead) {
-                entry.look(|worker| of_worker(uid, worker));
+            if !entry.resting().is_some_and(has_dead) {
+                continue;
             }
+            entry.look(|worker| {
+                for (spec, container) in worker.all_containers() {
+                    let removable = dead(container).filter(|ended| is_removable(ended, options, now));
+                    all.extend(removable.map(|ended| DeadContainer {
+                        id: ended.id.clone(),
+                        unit: (uid.to_string(), spec.name.clone()),
+                        created_at: ended.started_at.unwrap_or(now),
+                    }));
+                }
+            });
         }
         all
     }

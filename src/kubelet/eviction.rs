@@ -8,6 +8,7 @@ use super::kubelet::Kubelet;
 use super::kuberuntime::context::{Happening, PodEvent};
 use super::pod_ending::PodEnding;
 use super::pod_importance::is_critical;
+use super::pod_manager::pods::Entry;
 
 /// The grace of a pod that is driven out at once (`immediateEvictionGracePeriodSeconds`).
 pub(crate) const IMMEDIATE_GRACE_SECONDS: i64 = 1;
@@ -103,7 +104,7 @@ impl Kubelet {
             let state = self.pods.state();
             let running = state.workers.values().filter(|entry| !entry.is_terminated);
             let meant = running.filter(|entry| is_critical(&entry.pod()) == are_critical);
-            meant.map(|entry| (entry.namespace().to_owned(), entry.name().to_owned())).collect()
+            meant.map(Entry::namespace_and_name).collect()
         };
         let seconds = i64::try_from(within.as_secs()).unwrap_or(i64::MAX);
         for (namespace, name) in &meant {

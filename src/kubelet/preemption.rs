@@ -28,8 +28,8 @@ impl Kubelet {
         let pods: Vec<Arc<Pod>> = all.iter().map(|entry| entry.pod()).collect();
         let pods: Vec<&Pod> = pods.iter().map(|pod| &**pod).collect();
         let Some(chosen) = victims(pod, &pods, &self.shared.node.allocatable) else { return false };
-        let named = chosen.into_iter().map(|at| (all[at].namespace().to_owned(), all[at].name().to_owned()));
-        let named: Vec<(String, String)> = named.collect();
+        let named: Vec<(String, String)> =
+            chosen.into_iter().map(|at| all[at].namespace_and_name()).collect();
         let short = lacking.and_then(|lacking| lacking.reason.strip_prefix("OutOf")).unwrap_or_default();
         let (kubelet, short) = (self.clone(), short.to_owned());
         // With the kubelet it ends, too.

@@ -130,8 +130,9 @@ impl Scheduler {
     /// A loop that is restarted after a panic has lost the pod that it was trying.
     fn recover(&self) {
         let is_waiting = |pod: &Object| {
-            let has_profile = self.parts.profiles.has(&pod::scheduler_name(pod));
-            pod::node_name(pod).is_empty() && has_profile && !self.parts.cache.has_pod(&pod.metadata.uid)
+            pod::node_name(pod).is_empty()
+                && self.parts.profiles.has(&pod::scheduler_name(pod))
+                && !self.parts.cache.has_pod(&pod.metadata.uid)
         };
         for pod in self.parts.pods.all().into_iter().filter(|pod| is_waiting(pod)) {
             self.parts.queue.recover(Arc::new(PodInfo::new(pod)));

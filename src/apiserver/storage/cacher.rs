@@ -441,8 +441,8 @@ impl CacherShared {
     }
 }
 
-/// Sends bookmarks, ends watches and lets objects rest, for as long as it is polled. Nobody
-/// awaits any of that at its very time: where time is stepped it comes when it stops.
+/// Sends bookmarks, ends watches and lets objects rest, for as long as it is polled. Nobody awaits any of
+/// that at its very time: where time is stepped it comes when it stops.
 async fn run_timer(shared: Arc<CacherShared>) {
     let clock = shared.store.clock().clone();
     let mut rest_at = clock.elapsed() + REST_AFTER;

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::container_runtime::stats::MeasuredContainer;
 use crate::kubelet::Kubelet;
 use crate::kuberuntime::state::KubeContainerState;
+use crate::pod_manager::pods::Entry;
 use crate::pod_workers::PodWorker;
 use apimachinery::object::Object;
 use apimachinery::time::Time;
@@ -51,11 +52,7 @@ impl Kubelet {
     pub(super) async fn look_at_each<Seen>(&self, look: impl Fn(&PodWorker) -> Seen) -> Vec<Seen> {
         let mut names: Vec<(String, String)> = {
             let state = self.pods.state();
-            state
-                .workers
-                .values()
-                .map(|entry| (entry.namespace().to_owned(), entry.name().to_owned()))
-                .collect()
+            state.workers.values().map(Entry::namespace_and_name).collect()
         };
         names.sort();
         let mut found = Vec::new();

@@ -154,6 +154,11 @@ impl Entry {
         &self.seen.object.metadata.name
     }
 
+    /// Both, for who lets go of the lock before the pod is asked for.
+    pub(crate) fn namespace_and_name(&self) -> (String, String) {
+        (self.namespace().to_owned(), self.name().to_owned())
+    }
+
     /// The worker, unless it is lent out, without the fields of its pod.
     pub(crate) fn resting(&self) -> Option<&PodWorker> {
         self.worker.as_ref().map(RestingWorker::without_fields)
