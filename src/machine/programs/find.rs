@@ -10,10 +10,19 @@ use crate::interpreter::player::{AfterCommand, Player};
 #[derive(Default)]
 struct FindCall<'w> {
     roots: Vec<&'w str>,
-    tests: Vec<(bool, FindTest<'w>)>,
+    /// What `-o` stands between; never none.
+    branches: Vec<FindBranch<'w>>,
     min_depth: usize,
     max_depth: Option<usize>,
     does: FindAction<'w>,
+}
+
+/// Tests that a file has to pass all, each with whether it is negated.
+#[derive(Default)]
+struct FindBranch<'w> {
+    tests: Vec<(bool, FindTest<'w>)>,
+    /// Whether it says itself what is done with the file.
+    is_acting: bool,
 }
 
 enum FindTest<'w> {
@@ -114,8 +123,13 @@ impl<'w> FindCall<'w> {
             call.roots.push(".");
         }
         let mut is_negated = false;
+        let mut branch = FindBranch::default();
         while let Some(word) = words.next() {
             let test = match word {
+                "-o" | "-or" => {
+                    call.branches.push(std::mem::take(&mut branch));
+                    continue;
+                }
                 "!" | "-not" => {
                     is_negated = !is_negated;
                     continue;
@@ -136,53 +150,24 @@ impl<'w> FindCall<'w> {
                     call.min_depth = words.next()?.parse().ok()?;
                     continue;
                 }
-                "-print" | "-a" | "-follow" | "-L" | "-H" | "-depth" | "-xdev" => continue,
-                "-print0" => {
-                    call.does = FindAction::PrintZero;
+                "-a" | "-follow" | "-L" | "-H" | "-depth" | "-xdev" => continue,
+                word => {
+                    call.does = FindAction::read(word, &mut words)?;
+                    branch.is_acting = true;
                     continue;
                 }
-                "-delete" => {
-                    call.does = FindAction::Delete;
-                    continue;
-                }
-                "-exec" => {
-                    let mut command: Vec<&str> = Vec::new();
-                    let mut together = false;
-                    for word in words.by_ref() {
-                        match word {
-                            ";" => break,
-                            "+" => {
-                                together = true;
-                                break;
-                            }
-                            word => command.push(word),
-                        }
-                    }
-                    call.does = FindAction::Run(command, together);
-                    continue;
-                }
-                _ => return None,
             };
-            call.tests.push((std::mem::take(&mut is_negated), test));
+            branch.tests.push((std::mem::take(&mut is_negated), test));
         }
+        call.branches.push(branch);
         Some(call)
     }
 
+    /// Where one branch says what is done, nothing is done with a file that is another's.
     fn fits(&self, player: &mut Player<'_>, path: &str, kind: char, bytes: usize) -> bool {
-        let name = super::names::base_name(path.trim_end_matches('/'));
-        self.tests.iter().all(|(is_negated, test)| {
-            let is_so = match test {
-                FindTest::Name(pattern, false) => player.matches(pattern, name),
-                FindTest::Name(pattern, true) => {
-                    player.matches(&pattern.to_lowercase(), &name.to_lowercase())
-                }
-                FindTest::Path(pattern) => player.matches(pattern, path),
-                FindTest::Kind(wanted) => *wanted == kind,
-                FindTest::Empty => kind == 'f' && bytes == 0,
-                FindTest::Nothing => false,
-            };
-            is_so != *is_negated
-        })
+        let is_said = self.branches.iter().any(|branch| branch.is_acting);
+        let first = self.branches.iter().find(|branch| branch.fits(player, path, kind, bytes));
+        first.is_some_and(|branch| branch.is_acting || !is_said)
     }
 
     fn act(&self, player: &mut Player<'_>, hits: Vec<String>, run_program: RunProgram) -> AfterCommand {
@@ -225,5 +210,76 @@ impl<'w> FindCall<'w> {
             }
         }
         AfterCommand::Go
+    }
+}
+
+impl<'w> FindAction<'w> {
+    /// What a word says that is to be done; nothing where it says none.
+    fn read(word: &str, words: &mut impl Iterator<Item = &'w str>) -> Option<FindAction<'w>> {
+        match word {
+            "-print" => return Some(FindAction::Print),
+            "-print0" => return Some(FindAction::PrintZero),
+            "-delete" => return Some(FindAction::Delete),
+            "-exec" => {}
+            _ => return None,
+        }
+        let mut command: Vec<&str> = Vec::new();
+        let mut together = false;
+        for word in words {
+            match word {
+                ";" => break,
+                "+" => {
+                    together = true;
+                    break;
+                }
+                word => command.push(word),
+            }
+        }
+        Some(FindAction::Run(command, together))
+    }
+}
+
+impl FindBranch<'_> {
+    fn fits(&self, player: &mut Player<'_>, path: &str, kind: char, bytes: usize) -> bool {
+        let name = super::names::base_name(path.trim_end_matches('/'));
+        self.tests.iter().all(|(is_negated, test)| {
+            let is_so = match test {
+                FindTest::Name(pattern, false) => player.matches(pattern, name),
+                FindTest::Name(pattern, true) => {
+                    player.matches(&pattern.to_lowercase(), &name.to_lowercase())
+                }
+                FindTest::Path(pattern) => player.matches(pattern, path),
+                FindTest::Kind(wanted) => *wanted == kind,
+                FindTest::Empty => kind == 'f' && bytes == 0,
+                FindTest::Nothing => false,
+            };
+            is_so != *is_negated
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::exec::exec;
+    use crate::surroundings::Surroundings;
+
+    fn said(line: &str) -> String {
+        let words = ["sh".to_owned(), "-c".to_owned(), line.to_owned()];
+        let ran = exec(&words, &Surroundings::default(), vec![], None).expect("it is understood");
+        ran.out + &ran.errors
+    }
+
+    #[test]
+    fn one_of_several_is_enough() {
+        let made = "mkdir -p /d/a_b; cd /d; touch a-b c e; ";
+        for (line, wanted) in [
+            ("find /d -name '*a_b*' -o -name '*a-b*'", "/d/a-b\n/d/a_b\n"),
+            ("find . -type d -name 'a*' -o -type f ! -name 'a*'", "./a_b\n./c\n./e\n"),
+            ("find . -name c -o -name e -print", "./e\n"),
+            ("find . -name c -print -or -name e -print", "./c\n./e\n"),
+            ("find . -name c -unknown", "find: unrecognized expression\n"),
+        ] {
+            assert_eq!(said(&format!("{made}{line}")), wanted, "{line}");
+        }
     }
 }
