@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::tree::{count, items, members, text};
+use super::views::pod::{Container, Pod, Resources};
 use apimachinery::quantity::Quantity;
 
 /// By resource (`v1.ResourceList`).
@@ -33,12 +34,16 @@ pub fn pod_requests(pod: &Value) -> Amounts {
 /// What a pod is limited to, in the same way. Overhead is added to what is limited only.
 pub fn pod_limits(pod: &Value) -> Amounts {
     let mut total = total(pod, "limits");
-    for (name, overhead) in amounts(pod, "spec.overhead") {
+    add_where_limited(&mut total, amounts(pod, "spec.overhead"));
+    total
+}
+
+fn add_where_limited(total: &mut Amounts, overhead: Amounts) {
+    for (name, overhead) in overhead {
         if let Some(limit) = total.get_mut(&name) {
             limit.add(&overhead);
         }
     }
-    total
 }
 
 /// Adds each amount.
@@ -48,17 +53,64 @@ pub fn add(total: &mut Amounts, other: &Amounts) {
     }
 }
 
+/// What the containers of a pod request, whatever it says of itself as a whole.
+pub fn requests_of_containers(pod: &Pod) -> Amounts {
+    of_view(pod, |resources| &resources.requests)
+}
+
+/// What [`pod_requests`] says of a pod that has been read.
+pub fn requests_of(pod: &Pod) -> Amounts {
+    let mut total = requests_of_containers(pod);
+    total.extend(pod.spec.resources.iter().flat_map(|whole| parsed(&whole.requests)));
+    add(&mut total, &parsed(&pod.spec.overhead));
+    total
+}
+
+/// What [`pod_limits`] says of a pod that has been read.
+pub fn limits_of(pod: &Pod) -> Amounts {
+    let mut total = of_view(pod, |resources| &resources.limits);
+    total.extend(pod.spec.resources.iter().flat_map(|whole| parsed(&whole.limits)));
+    add_where_limited(&mut total, parsed(&pod.spec.overhead));
+    total
+}
+
+fn parsed(amounts: &BTreeMap<String, String>) -> Amounts {
+    let parse = |(name, text): (&String, &String)| Some((name.clone(), Quantity::parse(text).ok()?));
+    amounts.iter().filter_map(parse).collect()
+}
+
+fn of_view(pod: &Pod, of: fn(&Resources) -> &BTreeMap<String, String>) -> Amounts {
+    let own = |container: &Container| parsed(of(&container.resources));
+    let init = pod.spec.init_containers.iter();
+    let init = init.map(|init| (own(init), init.restart_policy.as_deref() == Some("Always")));
+    together(pod.spec.containers.iter().map(own), init)
+}
+
 fn total(pod: &Value, field: &str) -> Amounts {
     let path = format!("resources.{field}");
+    let own = |container: &Value| amounts(container, &path);
+    let init = items(pod, "spec.initContainers").iter();
+    let init = init.map(|init| (own(init), text(init, "restartPolicy") == "Always"));
+    let mut total = together(items(pod, "spec.containers").iter().map(own), init);
+    if count(pod, "spec.resources") > 0 {
+        total.extend(amounts(pod, &format!("spec.{path}")));
+    }
+    total
+}
+
+/// The most that containers need at one time; of those that come first with whether it is a sidecar.
+fn together(
+    containers: impl Iterator<Item = Amounts>,
+    init: impl Iterator<Item = (Amounts, bool)>,
+) -> Amounts {
     let mut total = Amounts::new();
-    for container in items(pod, "spec.containers") {
-        add(&mut total, &amounts(container, &path));
+    for own in containers {
+        add(&mut total, &own);
     }
     let mut sidecars = Amounts::new();
     let mut most = Amounts::new();
-    for container in items(pod, "spec.initContainers") {
-        let mut own = amounts(container, &path);
-        if text(container, "restartPolicy") == "Always" {
+    for (mut own, is_sidecar) in init {
+        if is_sidecar {
             add(&mut total, &own);
             add(&mut sidecars, &own);
             own = sidecars.clone();
@@ -68,9 +120,6 @@ fn total(pod: &Value, field: &str) -> Amounts {
         set_max(&mut most, own);
     }
     set_max(&mut total, most);
-    if count(pod, "spec.resources") > 0 {
-        total.extend(amounts(pod, &format!("spec.{path}")));
-    }
     total
 }
 
@@ -103,11 +152,14 @@ mod tests {
             (json!({"containers": [container("1")], "resources": {"requests": {"cpu": "4"}}}), "4"),
         ];
         for (spec, cpu) in cases {
-            assert_eq!(pod_requests(&json!({"spec": spec}))["cpu"].to_string(), cpu, "{spec}");
+            let pod = json!({"spec": spec});
+            assert_eq!(pod_requests(&pod)["cpu"].to_string(), cpu, "{spec}");
+            assert_eq!(requests_of(&serde_json::from_value(pod).unwrap())["cpu"].to_string(), cpu, "{spec}");
         }
         let pod =
             json!({"spec": {"containers": [container("1")], "overhead": {"cpu": "1", "memory": "1Gi"}}});
         let limits = pod_limits(&pod);
         assert_eq!((limits["cpu"].to_string(), limits.get("memory")), ("2".to_owned(), None));
+        assert_eq!(limits_of(&serde_json::from_value(pod).unwrap()), limits);
     }
 }

@@ -41,9 +41,7 @@ pub(super) fn for_update(
     old: &Value,
     now: Time,
 ) {
-    if part != Part::Status {
-        drop_disabled(&kind.gated, gates, new, Some(old));
-    }
+    drop_disabled(&kind.gated, gates, new, Some(old));
     match part {
         Part::Main => {
             if kind.has(Subresource::Status) && new.get("status") != old.get("status") {

@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 use crate::kind::{Builtin, Kind, Subresource};
 use crate::quota::pods::POD_USAGE;
 use fields::FIELDS;
-use gates::POD_GATES;
+use gates::{POD_GATES, POD_STATUS_GATES};
 
 /// `pods`
 pub static PODS: Builtin = LazyLock::new(|| {
@@ -36,6 +36,7 @@ pub static PODS: Builtin = LazyLock::new(|| {
         .with_generation()
         .status_resets(&["spec", "metadata.deletionTimestamp", "metadata.ownerReferences"])
         .gated("/spec", POD_GATES)
+        .gated("/status", POD_STATUS_GATES)
         .returns_deleted()
         .measured(&POD_USAGE)
         .printed(printer::columns(), printer::cells)

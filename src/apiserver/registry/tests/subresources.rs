@@ -148,6 +148,11 @@ async fn without_its_gate_a_resize_leaves_the_whole_pod_as_it_is() {
     let resized = subject.update(&kind, Part::Resize, tree).await.unwrap();
     assert_eq!(resized.to_value()["spec"], before);
     assert_eq!(resized.metadata.generation, 1);
+    let cpu = json!({"cpu": "1"});
+    let told = json!({"phase": "Running", "resources": {"requests": cpu}, "allocatedResources": cpu});
+    set_status(&subject, &kind, "a", told).await;
+    let status = subject.get(&kind, "a").await.unwrap().to_value()["status"].take();
+    assert_eq!(status, json!({"phase": "Running", "qosClass": "Burstable"}));
 }
 
 #[tokio::test]
