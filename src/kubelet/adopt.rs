@@ -56,6 +56,7 @@ impl PodWorker {
             host_ips: &node.host_ips,
             cluster_dns: &node.cluster_dns,
             allocatable: &node.allocatable,
+            memory_capacity: node.memory_capacity,
             network: &node.network,
             images: &node.images,
             longest_restart: node.longest_restart,

@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::kuberuntime::context::PodEvent;
+use crate::container_runtime::container_limit::container_limit;
 use apimachinery::object::Object;
+use apimachinery::quantity::Quantity;
 use apis::tree::{items, text};
 use apis::views::meta;
 use apis::views::pod::{Container as Spec, Pod};
@@ -28,6 +30,8 @@ pub(crate) enum ResizeVerdict {
     Same,
     /// It is given.
     Fits,
+    /// It is given, and cannot be made so yet, because of this.
+    Fails(String),
     /// It waits, because of this.
     Deferred(String),
     /// It is never given here, because of this.
@@ -43,6 +47,8 @@ pub(crate) struct PodResize {
     pending: Option<(&'static str, String)>,
     /// Its containers do not have yet what it was given.
     is_in_progress: bool,
+    /// Why they do not get it.
+    failure: Option<String>,
     /// The names of containers that are to be started again for it.
     restarts: Vec<String>,
     /// What is to be told.
@@ -63,20 +69,21 @@ impl AllocatedResources {
         AllocatedResources { pod: pod["spec"]["resources"].clone(), containers }
     }
 
-    /// As an earlier kubelet has written them.
+    /// As an earlier kubelet has written them. What all containers have together is no resource of the pod
+    /// itself.
     fn of_status(pod: &Value) -> AllocatedResources {
         let lists = ["initContainerStatuses", "containerStatuses"];
         let all = lists.iter().flat_map(|list| items(&pod["status"], list));
         let containers = all.map(|one| (text(one, "name").to_owned(), one["resources"].clone())).collect();
-        AllocatedResources { pod: pod["status"]["resources"].clone(), containers }
+        let is_said = !pod["spec"]["resources"].is_null();
+        let whole = if is_said { pod["status"]["resources"].clone() } else { Value::Null };
+        AllocatedResources { pod: whole, containers }
     }
 
     /// The pod as if it had asked for these.
     fn apply(&self, object: &Object) -> Arc<Pod> {
         let mut tree = object.to_value();
-        if !self.pod.is_null() {
-            tree["spec"]["resources"] = self.pod.clone();
-        }
+        tree["spec"]["resources"] = self.pod.clone();
         for list in LISTS {
             for container in tree["spec"][list].as_array_mut().into_iter().flatten() {
                 let own = self.containers.iter().find(|(name, _)| container["name"] == name.as_str());
@@ -114,9 +121,14 @@ impl PodResize {
         self.allocated.as_ref().map(|allocated| allocated.apply(object))
     }
 
-    /// Whether it waits until others are gone.
+    /// Whether it waits until others are gone, or until its containers use less.
     pub(crate) fn is_deferred(&self) -> bool {
-        self.pending.as_ref().is_some_and(|(reason, _)| *reason == DEFERRED)
+        self.is_failing() || self.pending.as_ref().is_some_and(|(reason, _)| *reason == DEFERRED)
+    }
+
+    /// Whether its containers do not get what it was given.
+    pub(crate) fn is_failing(&self) -> bool {
+        self.failure.is_some()
     }
 
     /// Why it does not have what it wants, in a word.
@@ -127,7 +139,9 @@ impl PodResize {
     /// The conditions that tell of it: type, reason, message.
     pub(crate) fn conditions(&self) -> Vec<(&'static str, &'static str, String)> {
         let pending = self.pending.iter().map(|(reason, message)| (PENDING, *reason, message.clone()));
-        let in_progress = self.is_in_progress.then(|| (IN_PROGRESS, "", String::new()));
+        let reason = if self.is_failing() { "Error" } else { "" };
+        let message = self.failure.clone().unwrap_or_default();
+        let in_progress = self.is_in_progress.then_some((IN_PROGRESS, reason, message));
         pending.chain(in_progress).collect()
     }
 
@@ -145,10 +159,23 @@ impl PodResize {
         self.events.push(PodEvent::warning(event, text));
     }
 
+    /// It is given what it wants, and its containers do not get it: this is why.
+    fn fail(&mut self, message: String, old: &Object, new: &Object) {
+        self.allocated.get_or_insert_with(|| AllocatedResources::of_spec(&old.to_value()));
+        self.pending = None;
+        self.is_in_progress = true;
+        self.events.push(told("ResizeStarted", "Pod resize started", new));
+        let text = format!("Pod resize error: {}", summary(new, &message));
+        self.events.push(PodEvent::warning("ResizeError", text));
+        self.failure = Some(message);
+    }
+
     /// It has been looked whether the pod can have what `new` wants; before it was `old`.
     pub(crate) fn take(&mut self, verdict: ResizeVerdict, (old, before): (&Object, &Pod), new: &Object) {
+        self.is_in_progress &= self.failure.take().is_none();
         match verdict {
             ResizeVerdict::Same => (self.allocated, self.pending) = (None, None),
+            ResizeVerdict::Fails(message) => self.fail(message, old, new),
             ResizeVerdict::Deferred(message) => self.wait((DEFERRED, message), old, new),
             ResizeVerdict::Infeasible(message) => self.wait((INFEASIBLE, message), old, new),
             ResizeVerdict::Fits => {
@@ -181,27 +208,29 @@ fn told(reason: &'static str, what: &str, pod: &Object) -> PodEvent {
     PodEvent { event_type: "Normal", ..PodEvent::warning(reason, format!("{what}: {}", summary(pod, ""))) }
 }
 
-/// The containers that say so of a resource of which they are given another amount (`resizePolicy`).
-fn restarted(before: &Pod, new: &Object) -> Vec<String> {
+/// The containers that say so of a resource of which they are given another amount (`resizePolicy`,
+/// `computePodResizeAction`).
+pub(crate) fn restarted(before: &Pod, new: &Object) -> Vec<String> {
+    let after = new.view::<Pod>();
     let tree = new.to_value();
     let all = LISTS.iter().flat_map(|list| items(&tree["spec"], list));
     let is_restarted = |container: &&Value| {
-        let old = before.spec.all_containers().find(|old| old.name == text(container, "name"));
-        old.is_some_and(|old| wants_restart(old, container))
+        let policies = items(container, "resizePolicy").iter();
+        let mut strict = policies.filter(|policy| text(policy, "restartPolicy") == "RestartContainer");
+        strict.any(|policy| {
+            let [old, new] = [before, &*after].map(|pod| asked(pod, container, text(policy, "resourceName")));
+            old.is_some() && old != new
+        })
     };
     all.filter(is_restarted).map(|container| text(container, "name").to_owned()).collect()
 }
 
-fn wants_restart(old: &Spec, new: &Value) -> bool {
-    let changes = |name: &str| {
-        let resources = &new["resources"];
-        let amount = |list: &str| resources[list][name].as_str();
-        amount("requests") != old.resources.requests.get(name).map(String::as_str)
-            || amount("limits") != old.resources.limits.get(name).map(String::as_str)
-    };
-    let policies = items(new, "resizePolicy").iter();
-    let mut strict = policies.filter(|policy| text(policy, "restartPolicy") == "RestartContainer");
-    strict.any(|policy| changes(text(policy, "resourceName")))
+/// What a container asks for of a resource, and how much it may use; nothing where the pod has none of that
+/// name.
+fn asked(pod: &Pod, container: &Value, resource: &str) -> Option<(Option<Quantity>, Option<Quantity>)> {
+    let own = pod.spec.all_containers().find(|own| own.name == text(container, "name"))?;
+    let request = own.resources.requests.get(resource).and_then(|text| Quantity::parse(text).ok());
+    Some((request, container_limit(pod, own, resource)))
 }
 
 /// What the pod wants, as events tell it (`makeResourceSummaryFromSpec`).

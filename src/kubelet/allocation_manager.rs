@@ -5,11 +5,12 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use super::admission;
-use super::allocation::{ResizeVerdict, differ};
+use super::allocation::{self, ResizeVerdict, differ};
 use super::kubelet::Kubelet;
-use super::pod_importance::quality;
+use super::memory_limits;
 use super::pod_manager::pods::{Entry, PodManagerState};
 use super::pod_workers::WorkerState;
+use super::qos::quality;
 use apimachinery::object::Object;
 use apis::views::pod::Pod;
 
@@ -33,10 +34,11 @@ impl Kubelet {
         if !differ(&entry.pod(), &wanted) {
             return worker.resize.as_ref().map(|_| ResizeVerdict::Same);
         }
-        Some(self.allocate(state, uid, &wanted))
+        Some(self.allocate(state, uid, new))
     }
 
-    fn allocate(&self, state: &PodManagerState, uid: &Arc<str>, wanted: &Pod) -> ResizeVerdict {
+    fn allocate(&self, state: &PodManagerState, uid: &Arc<str>, new: &Object) -> ResizeVerdict {
+        let wanted = &*new.view::<Pod>();
         let allocatable = &self.shared.node.allocatable;
         if let Some(why) = admission::over_capacity(wanted, allocatable) {
             return ResizeVerdict::Infeasible(why);
@@ -46,8 +48,19 @@ impl Kubelet {
         let others: Vec<Arc<Pod>> = others.map(|(_, entry)| entry.pod()).collect();
         match admission::short_of(wanted, others.iter().map(|other| &**other), allocatable) {
             Some(short) => ResizeVerdict::Deferred(short.message),
-            None => ResizeVerdict::Fits,
+            None => self.actuate(state, uid, new),
         }
+    }
+
+    /// Whether its containers can be given it, as they run.
+    fn actuate(&self, state: &PodManagerState, uid: &Arc<str>, new: &Object) -> ResizeVerdict {
+        let Some(entry) = state.workers.get(uid) else { return ResizeVerdict::Fits };
+        let Some(worker) = entry.resting() else { return ResizeVerdict::Fits };
+        let pod = entry.pod();
+        let restarted = allocation::restarted(&pod, new);
+        let (runtime, now) = (&*self.shared.node.runtime, self.shared.context.clock.now());
+        let why = memory_limits::too_low((worker, &pod), &new.view::<Pod>(), &restarted, runtime, now);
+        why.map_or(ResizeVerdict::Fits, ResizeVerdict::Fails)
     }
 
     /// The pod has had a turn: it may have ended, or have begun to wait.
@@ -57,11 +70,12 @@ impl Kubelet {
             worker.state() == WorkerState::Sync
                 && worker.resize.as_ref().is_some_and(|resize| resize.is_deferred())
         });
+        let is_failing = worker.and_then(|worker| worker.resize.as_ref()).is_some_and(|it| it.is_failing());
         let is_new = is_deferred && state.deferred.insert(uid.clone());
         if !is_deferred && worker.is_some() {
             state.deferred.remove(uid);
         }
-        if is_new || has_ended {
+        if is_new || has_ended || is_failing {
             self.retry_resizes(state);
         }
     }
@@ -82,7 +96,12 @@ impl Kubelet {
         let worker = state.workers.get(uid).and_then(Entry::resting);
         // One that is lent out is looked at after its turn.
         let Some(object) = worker.map(|worker| worker.object.clone()) else { return };
-        let verdict = self.allocate(state, uid, &object.view::<Pod>());
+        let was_failing = worker.and_then(|worker| worker.resize.as_ref()).is_some_and(|it| it.is_failing());
+        let verdict = self.allocate(state, uid, &object);
+        // It has been told, and is looked at again.
+        if was_failing && matches!(verdict, ResizeVerdict::Fails(_)) {
+            return;
+        }
         let is_given = verdict == ResizeVerdict::Fits;
         let Some(entry) = state.workers.get_mut(uid) else { return };
         entry.work(|worker| {

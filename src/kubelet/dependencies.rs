@@ -34,6 +34,8 @@ pub struct NodeRuntime {
     pub cluster_dns: String,
     /// What it has for pods.
     pub allocatable: BTreeMap<String, String>,
+    /// How much memory its machine has, in bytes.
+    pub memory_capacity: i64,
     /// What its pods share of its files.
     pub host_files: HostFiles,
     /// What is in the volumes behind claims, whichever node has them.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::kubelet::Kubelet;
 use super::kuberuntime::context::{Happening, PodEvent};
 use super::pod_ending::PodEnding;
-use super::pod_importance::is_critical;
 use super::pod_manager::pods::Entry;
+use super::qos::is_critical;
 
 /// The grace of a pod that is driven out at once (`immediateEvictionGracePeriodSeconds`).
 pub(crate) const IMMEDIATE_GRACE_SECONDS: i64 = 1;

@@ -87,6 +87,7 @@ impl Kubelet {
             host_ips: config.addresses.clone(),
             cluster_dns: config.cluster_dns.clone(),
             allocatable: config.allocatable(),
+            memory_capacity: config.memory_capacity(),
             host_files: HostFiles::of_node(&config.name, &config.addresses),
             claimed_files: config.claimed_files.clone(),
             volumes: VolumesInUse::telling(state.changed.clone()),
@@ -101,8 +102,7 @@ impl Kubelet {
         let addresses = config.addresses.iter().filter_map(|address| address.parse().ok()).collect();
         let own =
             Dependencies { context, config, addresses, node, state, players, played, counted, slis, garbage };
-        let shared = Arc::new(own);
-        Ok(Kubelet { shared, pods: Arc::default() })
+        Ok(Kubelet { shared: Arc::new(own), pods: Arc::default() })
     }
 
     /// The name of its node.

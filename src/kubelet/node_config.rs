@@ -254,6 +254,11 @@ impl NodeConfig {
         own.into_iter().chain(self.annotations.clone()).collect()
     }
 
+    /// How much memory its machine has, in bytes.
+    pub(crate) fn memory_capacity(&self) -> i64 {
+        self.capacity.get("memory").and_then(|text| Quantity::parse(text).ok()).map_or(0, |all| all.value())
+    }
+
     /// What is left for pods: what it says, else all but what the thresholds of `--eviction-hard` keep; and
     /// of memory what is not in huge pages.
     pub(crate) fn allocatable(&self) -> BTreeMap<String, String> {

@@ -3,12 +3,10 @@
 
 use super::admission::Rejection;
 use super::node_state::NodeState;
+use super::qos::{is_critical, quality};
 use apis::views::node::Taint;
 use apis::views::pod::Pod;
 use apis::views::toleration::Toleration;
-
-/// Pods of at least this priority are critical (`SystemCriticalPriority`).
-const SYSTEM_CRITICAL_PRIORITY: i64 = 2_000_000_000;
 
 /// Why a node that is not well does not take a pod.
 pub(crate) fn refusal(state: &NodeState, pod: &Pod) -> Option<Rejection> {
@@ -32,31 +30,11 @@ fn is_borne(pod: &Pod, pressures: &[String]) -> bool {
     pressures == ["MemoryPressure"] && (quality(pod) > 0 || pod.spec.tolerations.iter().any(tolerates))
 }
 
-/// `IsCriticalPod`
-pub(crate) fn is_critical(pod: &Pod) -> bool {
-    let is_static = pod.metadata.annotations.contains_key("kubernetes.io/config.mirror");
-    is_static || pod.spec.priority.is_some_and(|priority| priority >= SYSTEM_CRITICAL_PRIORITY)
-}
-
-/// 0 without guarantees, 1 with some, 2 when it asks for all that it may use (`GetPodQOS`).
-pub(crate) fn quality(pod: &Pod) -> u8 {
-    const NAMES: [&str; 2] = ["cpu", "memory"];
-    let all = || pod.spec.init_containers.iter().chain(&pod.spec.containers).map(|spec| &spec.resources);
-    let says = |name: &&str| all().any(|it| it.requests.contains_key(*name) || it.limits.contains_key(*name));
-    let is_whole = |name: &&str| {
-        all().all(|it| it.limits.contains_key(*name) && it.limits.get(*name) == it.requests.get(*name))
-    };
-    match (NAMES.iter().any(says), NAMES.iter().all(is_whole)) {
-        (false, _) => 0,
-        (true, false) => 1,
-        (true, true) => 2,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::node_state::SaidCondition;
+    use crate::qos::SYSTEM_CRITICAL_PRIORITY;
     use serde::Deserialize;
     use serde_json::{Value, json};
 
@@ -95,12 +73,5 @@ mod tests {
         let state = state(&[]);
         state.shut_down();
         assert_eq!(refusal(&state, &pod(json!({}), 0)).unwrap().reason, "NodeShutdown");
-    }
-
-    #[test]
-    fn quality_is_what_is_asked_for() {
-        let all = json!({"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "1", "memory": "1Gi"}});
-        let qualities = [json!({}), json!({"limits": {"memory": "1Gi"}}), all].map(|it| quality(&pod(it, 0)));
-        assert_eq!(qualities, [0, 1, 2]);
     }
 }

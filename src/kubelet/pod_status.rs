@@ -7,9 +7,10 @@ use super::kuberuntime::container::KubeContainer;
 use super::kuberuntime::security::{self, PodUsers};
 use super::kuberuntime::state::{ContainerEnd, KubeContainerState};
 use super::pod_conditions::{self, has_passed, is_ready};
+use super::pod_resources;
 use super::pod_workers::{PodWorker, WorkerState};
 use apimachinery::time::{Time, rfc3339};
-use apis::views::pod::{Container as Spec, PodStatus, Resources};
+use apis::views::pod::{Container as Spec, Pod, PodStatus, Resources};
 use machine::images;
 
 impl PodWorker {
@@ -63,10 +64,9 @@ impl PodWorker {
             status.insert("podIP".into(), own.ip.as_str().into());
             status.insert("podIPs".into(), address_list(own.ips()));
         }
-        if let Some(resources) = &self.pod.spec.resources {
-            status.insert("resources".into(), amounts(resources));
-            status.insert("allocatedResources".into(), json!(resources.requests));
-        }
+        let is_failing = self.resize.as_ref().is_some_and(|resize| resize.is_failing());
+        let given = is_failing.then(|| self.object.view::<Pod>());
+        pod_resources::tell(&self.pod, given.as_deref(), &mut status);
         // Why it ends is told with its end (`mergePodStatus`).
         if let Some(ending) = self.failure.as_ref().filter(|_| self.state == WorkerState::Terminated) {
             status.insert("reason".into(), ending.reason.into());
@@ -74,10 +74,12 @@ impl PodWorker {
         }
         let specs = &self.pod.spec;
         let mut statuses = self.statuses(&specs.containers, &self.containers, false);
+        given.iter().for_each(|given| pod_resources::tell_given(given, &mut statuses));
         self.tell_device_health(&mut statuses);
         status.insert("containerStatuses".into(), statuses);
         if !specs.init_containers.is_empty() {
-            let statuses = self.statuses(&specs.init_containers, &self.init_containers, true);
+            let mut statuses = self.statuses(&specs.init_containers, &self.init_containers, true);
+            given.iter().for_each(|given| pod_resources::tell_given(given, &mut statuses));
             status.insert("initContainerStatuses".into(), statuses);
         }
         if !self.ephemeral_containers.is_empty() {

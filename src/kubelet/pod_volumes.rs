@@ -55,6 +55,7 @@ impl HeldFacts {
             host_ips: &node.host_ips,
             cluster_dns: &node.cluster_dns,
             allocatable: &node.allocatable,
+            memory_capacity: node.memory_capacity,
         }
     }
 }

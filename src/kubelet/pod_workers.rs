@@ -252,6 +252,7 @@ impl PodWorker {
         let (detail, sources) = self.mounted();
         let nothing = Sources::new();
         let NodeRuntime { runtime, host_ips, cluster_dns, allocatable, network, images, .. } = node;
+        let memory_capacity = node.memory_capacity;
         let mut context = SyncContext {
             now,
             pod: &pod,
@@ -268,6 +269,7 @@ impl PodWorker {
             host_ips,
             cluster_dns,
             allocatable,
+            memory_capacity,
             network,
             images,
             longest_restart: node.longest_restart,
@@ -340,8 +342,7 @@ impl PodWorker {
                 }
             }
         }
-        due = earliest([due, self.evict_for_storage(context)]);
-        self.end_resize(context);
+        due = earliest([due, self.evict_for_storage(context), self.end_resize(context)]);
         if context.restarts_all {
             self.restarts_all = true;
             return earliest([deadline, self.restart_all(context)]);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::admission::{self, Rejection};
 use super::kubelet::Kubelet;
 use super::pod_ending::{PREEMPTING, PodEnding};
-use super::pod_importance::{is_critical, quality};
 use super::pod_manager::pods::{Entry, PodManagerState};
+use super::qos::{is_critical, quality};
 use apis::views::pod::Pod;
 
 impl Kubelet {

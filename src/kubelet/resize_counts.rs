@@ -75,7 +75,8 @@ impl ResizeCounts {
     pub(crate) fn told(&self, reason: &str) {
         match reason {
             "ResizeInfeasible" => self.infeasible.count([TOO_SMALL]),
-            "ResizeStarted" => self.durations.observe(["true"], Duration::ZERO),
+            "ResizeCompleted" => self.durations.observe(["true"], Duration::ZERO),
+            "ResizeError" => self.durations.observe(["false"], Duration::ZERO),
             _ => {}
         }
     }
@@ -117,7 +118,7 @@ mod tests {
         let new = pod(json!({"requests": {"cpu": "500m", "memory": "1024Mi"}, "limits": {"memory": "2Gi"}}));
         let counts = ResizeCounts::default();
         counts.requested(&old, &new);
-        ["ResizeInfeasible", "ResizeStarted", "Started"].iter().for_each(|reason| counts.told(reason));
+        ["ResizeInfeasible", "ResizeCompleted", "Started"].iter().for_each(|reason| counts.told(reason));
         let mut told = String::new();
         counts.render(&mut told);
         let total = "kubelet_container_requested_resizes_total";

@@ -1,10 +1,17 @@
 //! A pod whose resources change while it runs: what its worker does about it.
 
+use std::time::Duration;
+
 use super::allocation::ResizeVerdict;
 use super::kuberuntime::container::Task;
 use super::kuberuntime::context::{Happening, SyncContext};
 use super::pod_workers::PodWorker;
 use apimachinery::object::Object;
+use apimachinery::time::Time;
+use clock::after;
+
+/// How long after a failure it is tried again (`backOffPeriod`).
+const RETRY: Duration = Duration::from_secs(10);
 
 impl PodWorker {
     /// It has been looked whether the pod can have what `new` wants.
@@ -28,15 +35,21 @@ impl PodWorker {
         }
     }
 
-    /// It is over when all containers have what they were given.
-    pub(crate) fn end_resize(&mut self, context: &mut SyncContext<'_>) {
-        if !self.resize.as_ref().is_some_and(|resize| resize.is_in_progress()) {
-            return;
+    /// It is over when all containers have what they were given. Says when it is tried again, where they do
+    /// not get it.
+    pub(crate) fn end_resize(&mut self, context: &mut SyncContext<'_>) -> Option<Time> {
+        let resize = self.resize.as_ref()?;
+        if resize.is_failing() {
+            return Some(after(context.now, RETRY));
+        }
+        if !resize.is_in_progress() {
+            return None;
         }
         let is_there = |task: &Task| matches!(task, Task::Run(_) | Task::Done | Task::Idle);
         if self.all_containers().all(|(_, container)| is_there(&container.task)) {
             let event = self.resize.as_mut().map(|resize| resize.complete(&self.object));
             context.happenings.extend(event.map(Happening::Event));
         }
+        None
     }
 }

@@ -44,6 +44,7 @@ pub(crate) fn node() -> NodeRuntime {
         host_ips: vec!["10.0.0.1".into()],
         cluster_dns: "10.96.0.10".into(),
         allocatable: BTreeMap::new(),
+        memory_capacity: 32 << 30,
         host_files: HostFiles::default(),
         claimed_files: ClaimedFiles::default(),
         volumes: VolumesInUse::default(),

@@ -57,7 +57,9 @@ struct Listening {
 struct NotedConsumer {
     book: ConsumedBook,
     pod: String,
-    container: Container,
+    container: String,
+    /// How much memory it may have, in bytes.
+    limit: Option<f64>,
 }
 
 /// What a node has for the servers of its containers.
@@ -98,7 +100,8 @@ pub(super) fn listener(
         let consumed = server.consumes(port).then(|| NotedConsumer {
             book: node.consumed.clone(),
             pod: config.metadata.uid.clone(),
-            container: (*container).clone(),
+            container: container.name.clone(),
+            limit: used::memory_limit(config.pod, container),
         });
         let listening = Arc::new(Listening {
             server,
@@ -427,9 +430,9 @@ impl Listening {
 
     /// What it was told to use; the kernel kills whoever uses too much memory.
     fn note_consumption(&self, noted: &NotedConsumer, state: &ServerState, now: Time) {
-        let NotedConsumer { book, pod, container } = noted;
-        book.put(pod, &container.name, self.started_at, state.consumption.clone());
-        if used::is_too_much(container, state.consumption.bytes(self.uptime(now).as_secs_f64())) {
+        let NotedConsumer { book, pod, container, limit } = noted;
+        book.put(pod, container, self.started_at, state.consumption.clone());
+        if used::is_too_much(*limit, state.consumption.bytes(self.uptime(now).as_secs_f64())) {
             self.run.exit.kill(137, "OOMKilled");
         }
     }

@@ -13,6 +13,7 @@ pub mod unused_images;
 pub mod services;
 pub mod stats;
 
+pub(crate) mod container_limit;
 pub(crate) mod cpu_quota;
 pub(crate) mod invocation;
 

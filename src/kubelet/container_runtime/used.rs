@@ -23,6 +23,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::consumed::ConsumedBook;
+use super::container_limit::container_limit;
 use super::services::{ContainerConfig, Exit};
 use super::stats::{ContainerStats, CpuThrottling, MeasuredContainer, PodSandboxStats, ResourceUse};
 use super::{cpu_quota, invocation};
@@ -77,7 +78,7 @@ pub(super) fn container(
         (of("cpu"), of("memory"), of("ephemeral-storage"));
     let window = age.min(WINDOW_SECONDS);
     let consumed = consumed(measured, sources);
-    let limit = cpu_quota::cores(&measured.container.resources);
+    let limit = cpu_quota::cores(measured.pod, measured.container);
     let cpu = CpuUse { curve: &cpu, against: &of_cpu, consumed: &consumed, limit };
     let cores = if window > 0.0 { cpu.core_seconds(age - window, age) / window } else { 0.0 };
     ContainerStats {
@@ -94,7 +95,7 @@ pub(super) fn throttling(
     now: Time,
     sources: &UsageSources,
 ) -> Option<CpuThrottling> {
-    let limit = cpu_quota::cores(&measured.container.resources)?;
+    let limit = cpu_quota::cores(measured.pod, measured.container)?;
     let variables = variables(measured, sources);
     let (curve, against) = of_container(measured, "cpu", (variables.as_ref(), sources));
     let consumed = consumed(measured, sources);
@@ -113,7 +114,7 @@ pub(super) fn resource(
     let variables = variables(measured, sources);
     let (curve, against) = of_container(measured, resource, (variables.as_ref(), sources));
     let consumed = consumed(measured, sources);
-    let limit = cpu_quota::cores(&measured.container.resources);
+    let limit = cpu_quota::cores(measured.pod, measured.container);
     match resource {
         "cpu" => {
             let cpu = CpuUse { curve: &curve, against: &against, consumed: &consumed, limit };
@@ -171,9 +172,9 @@ fn consumed(measured: &MeasuredContainer<'_>, sources: &UsageSources) -> Consump
     sources.consumed.get(uid, container, measured.started_at).unwrap_or_default()
 }
 
-/// Whether a container goes over its limit of memory when its server is told to use that, too.
-pub(super) fn is_too_much(container: &Container, bytes: f64) -> bool {
-    amount(&container.resources.limits, "memory").is_some_and(|limit| IDLE_BYTES + bytes > limit)
+/// Whether a container goes over a limit of memory when its server is told to use that, too.
+pub(super) fn is_too_much(limit: Option<f64>, bytes: f64) -> bool {
+    limit.is_some_and(|limit| IDLE_BYTES + bytes > limit)
 }
 
 /// What a pod has received and sent.
@@ -194,13 +195,18 @@ pub(super) fn volume(pod: &Pod, name: &str, started_at: Time, now: Time) -> Opti
     Some(curve.value(seconds(started_at, now), &against) as u64)
 }
 
+/// In bytes.
+pub(super) fn memory_limit(pod: &Pod, container: &Container) -> Option<f64> {
+    container_limit(pod, container, "memory").map(|limit| limit.value() as f64)
+}
+
 /// When the kernel kills a container because it uses more memory than it may; and how that looks.
 pub(super) fn out_of_memory(
     measured: &MeasuredContainer<'_>,
     sources: &UsageSources,
 ) -> Option<(Time, Exit)> {
-    let MeasuredContainer { container, started_at, .. } = *measured;
-    let limit = amount(&container.resources.limits, "memory")?;
+    let MeasuredContainer { pod, container, started_at, .. } = *measured;
+    let limit = memory_limit(pod, container)?;
     // What is a share of the request never goes over the limit.
     said(measured, "memory", sources)?;
     let variables = variables(measured, sources);
@@ -282,18 +288,18 @@ fn said(measured: &MeasuredContainer<'_>, resource: &str, sources: &UsageSources
             SaidUsage::Curve(curve) => Some(curve),
         }
     });
-    somebodys.or_else(|| of_program(container, resource).map(Arc::new))
+    somebodys.or_else(|| of_program(pod, container, resource).map(Arc::new))
 }
 
 /// What is known of a program that does nothing but use the machine, or only what it is told to.
-fn of_program(container: &Container, resource: &str) -> Option<Curve> {
+fn of_program(pod: &Pod, container: &Container, resource: &str) -> Option<Curve> {
     let invocation = invocation::of(container);
     if let Some(load) = stress::load(&invocation) {
         let grows = format!("{}s", load.grows_for.as_secs().max(1));
         let text = match resource {
             // More than it may it does not get.
             "cpu" => {
-                let limit = cpu_quota::cores(&container.resources).unwrap_or(f64::INFINITY);
+                let limit = cpu_quota::cores(pod, container).unwrap_or(f64::INFINITY);
                 let cores = load.cores.min(limit).max(IDLE_CORES);
                 let before = if load.grows_for.is_zero() { cores } else { IDLE_CORES };
                 format!("steps {}m, {}m at {grows}", milli(before), milli(cores))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::signal::Signal;
 use crate::admission;
-use crate::pod_importance::quality;
+use crate::qos::quality;
 use apis::views::pod::Pod;
 
 /// A pod, and what it uses.

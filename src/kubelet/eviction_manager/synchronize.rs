@@ -15,7 +15,7 @@ use crate::kubelet::Kubelet;
 use crate::kubelet_api::MeasuredPod;
 use crate::options::KubeletOptions;
 use crate::pod_ending::PodEnding;
-use crate::pod_importance::is_critical;
+use crate::qos::is_critical;
 use apimachinery::quantity::Quantity;
 use apimachinery::time::Time;
 use apis::views::pod::Pod;

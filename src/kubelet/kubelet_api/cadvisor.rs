@@ -4,12 +4,13 @@ use super::metrics::MetricsText;
 use super::pods::{PodHere, RunningHere};
 use super::pressure;
 use super::usage::MeasuredPod;
+use crate::container_runtime::container_limit::container_limit;
 use crate::container_runtime::cpu_quota::{PERIOD, cpu_quota};
 use crate::container_runtime::stats::{ContainerStats, CpuThrottling};
 use crate::node_config::NodeConfig;
 use crate::volume_manager::cgroup_files::cpu_shares;
 use apimachinery::quantity::Quantity;
-use apis::views::pod::Container;
+use apis::views::pod::{Container, Pod};
 
 /// The name, the kind and the help of a family, and what it says of a container, if anything.
 type ContainerFamily = (&'static str, &'static str, &'static str, fn(&Looked<'_>) -> Option<f64>);
@@ -17,6 +18,7 @@ type NetworkFamily = (&'static str, &'static str, fn(&MeasuredPod) -> u64);
 
 /// A container that is looked at.
 struct Looked<'a> {
+    pod: &'a Pod,
     running: &'a RunningHere,
     stats: &'a ContainerStats,
     throttling: Option<CpuThrottling>,
@@ -30,7 +32,7 @@ impl Looked<'_> {
 
     /// How much memory it may have.
     fn memory_limit(&self) -> Option<Quantity> {
-        Quantity::parse(self.spec?.resources.limits.get("memory")?).ok()
+        container_limit(self.pod, self.spec?, "memory")
     }
 }
 
@@ -89,10 +91,10 @@ const ALLOWED: [ContainerFamily; 4] = [
         looked.spec.map(|_| PERIOD as f64)
     }),
     ("container_spec_cpu_quota", "gauge", "CPU quota of the container.", |looked| {
-        cpu_quota(&looked.spec?.resources).map(|quota| quota as f64)
+        cpu_quota(looked.pod, looked.spec?).map(|quota| quota as f64)
     }),
     ("container_spec_cpu_shares", "gauge", "CPU share of the container.", |looked| {
-        Some(cpu_shares(&looked.spec?.resources) as f64)
+        Some(cpu_shares(looked.pod, looked.spec?) as f64)
     }),
     ("container_spec_memory_limit_bytes", "gauge", "Memory limit for the container.", |looked| {
         looked.spec?;
@@ -150,7 +152,8 @@ fn container_family(
     for (MeasuredPod { here, containers, .. }, throttling) in pods.iter().zip(throttling) {
         for ((running, stats), throttling) in here.running.iter().zip(containers).zip(throttling) {
             let (throttling, spec) = (*throttling, here.spec_of(running));
-            let Some(value) = value(&Looked { running, stats, throttling, spec }) else {
+            let pod = &here.pod;
+            let Some(value) = value(&Looked { pod, running, stats, throttling, spec }) else {
                 continue;
             };
             if !has_begun {

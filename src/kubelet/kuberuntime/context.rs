@@ -122,6 +122,8 @@ pub struct SyncContext<'a> {
     pub cluster_dns: &'a str,
     /// What its node has for pods.
     pub allocatable: &'a BTreeMap<String, String>,
+    /// How much memory it has, in bytes.
+    pub memory_capacity: i64,
     /// What the node reaches its pods on.
     pub network: &'a Network,
     /// Which images are not for every pod.
@@ -211,6 +213,7 @@ impl<'a> SyncContext<'a> {
             host_ips: self.host_ips,
             cluster_dns: self.cluster_dns,
             allocatable: self.allocatable,
+            memory_capacity: self.memory_capacity,
         })
     }
 

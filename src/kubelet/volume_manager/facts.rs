@@ -29,6 +29,8 @@ pub struct VolumeFacts<'a> {
     pub cluster_dns: &'a str,
     /// What its node has for pods.
     pub allocatable: &'a BTreeMap<String, String>,
+    /// How much memory its node has, in bytes.
+    pub memory_capacity: i64,
 }
 
 impl<'a> VolumeFacts<'a> {

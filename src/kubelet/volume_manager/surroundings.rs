@@ -130,6 +130,7 @@ mod tests {
                 host_ips: &["172.18.0.2".to_owned(), "fc00::2".to_owned()],
                 cluster_dns: "10.96.0.10",
                 allocatable: &allocatable,
+                memory_capacity: 1 << 30,
             };
             look(&facts, &pod.spec.containers[0])
         }

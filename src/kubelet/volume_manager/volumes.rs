@@ -101,7 +101,7 @@ pub fn view(
 ) -> Tree {
     let of_image = image_files::files(&own.image).into_iter();
     let mut tree: Tree = of_image.map(|(path, file)| (format!("/{path}"), file)).collect();
-    tree.extend(cgroup_files::files(&own.resources));
+    tree.extend(cgroup_files::files(facts, own));
     tree.insert("/etc/hosts".into(), File::new(hosts(facts).into_bytes(), DEFAULT_MODE));
     tree.insert(
         "/etc/hostname".into(),
@@ -115,6 +115,11 @@ pub fn view(
         let files = match (image, made) {
             (Some(image), _) => image_files::files(&image.reference),
             (None, Some(files)) => files.unwrap_or_default(),
+            (None, None) if mount.volume.starts_with('/') => {
+                let mut files = written.files(&mount.volume);
+                files.extend(cgroup_files::in_host_path(facts, &mount.volume));
+                files
+            }
             (None, None) => written.files(&mount.volume),
         };
         let folder = mount.path.trim_end_matches('/');

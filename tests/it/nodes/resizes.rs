@@ -152,3 +152,32 @@ async fn what_others_have_is_waited_for() {
     let pod = nodes.pod_when("web", has_cpu("4")).await;
     assert_eq!(status(&pod)["restartCount"], 0);
 }
+
+#[tokio::test]
+async fn memory_that_is_in_use_is_not_taken_away() {
+    let nodes = Nodes::start(1).await;
+    let memory = |amount: &str| json!({"requests": {"memory": amount}, "limits": {"memory": amount}});
+    let spec = json!({"containers": [{"name": "app", "image": "nginx"}], "resources": memory("64Mi")});
+    nodes.create_pod("web", spec).await;
+    nodes.pod_when("web", is_ready).await;
+    let resize = async |amount: &str| {
+        let wanted = json!({"spec": {"resources": memory(amount)}});
+        let web = ["default", "web", "resize"];
+        nodes.client.patch_as(&PODS, web, PatchType::Merge, &wanted, "test").await.unwrap();
+    };
+    resize("10Ki").await;
+    let in_progress = |pod: &Value| condition(pod, "PodResizeInProgress").clone();
+    let pod = nodes.pod_when("web", |pod| in_progress(pod)["reason"] == "Error").await;
+    let limit = "memory limit (10240) below current usage (8388608)";
+    let why = format!(
+        "cannot decrease memory limits: [attempting to set pod {limit}, attempting to set container \"app\" {limit}]"
+    );
+    assert_eq!(in_progress(&pod)["message"], why);
+    assert_eq!(pod["status"]["resources"], memory("64Mi"));
+    assert_eq!(pod["status"]["allocatedResources"], json!({"memory": "10Ki"}));
+    nodes.told("web", "ResizeError").await;
+    resize("32Mi").await;
+    let pod = nodes.pod_when("web", |pod| in_progress(pod).is_null()).await;
+    assert_eq!(pod["status"]["resources"], memory("32Mi"));
+    nodes.told("web", "ResizeCompleted").await;
+}
