@@ -59,7 +59,7 @@ pub struct DynamicResources {
     selectors: SelectorCache,
     /// What was allocated for pods on their way, by the claim's uid. Bound: the claims of pods between
     /// Reserve and the moment when the watch shows what was written; whoever counts drops the others.
-    in_flight: Mutex<BTreeMap<String, Value>>,
+    in_flight: Mutex<BTreeMap<String, DevicesInFlight>>,
     binding: DeviceBinding,
 }
 
@@ -79,6 +79,15 @@ struct Claimed {
     unavailable: Mutex<BTreeSet<usize>>,
     /// What is to give its devices back, so that the pod may have others.
     to_deallocate: Mutex<Option<Value>>,
+}
+
+/// What a claim is given.
+#[derive(Clone)]
+struct DevicesInFlight {
+    allocation: Value,
+    /// The revision that the claim has with it; nothing until that is written. Whoever sees that or a later
+    /// one without devices sees that it has given them back.
+    written_at: Option<u64>,
 }
 
 /// What a node has for a pod.
@@ -193,14 +202,20 @@ impl DynamicResources {
     fn in_use(&self) -> InUse {
         let mut in_use = InUse::default();
         let mut in_flight = self.in_flight.lock();
-        let mut waiting: BTreeMap<String, Value> = BTreeMap::new();
+        let mut waiting = BTreeMap::new();
         for claim in self.claims.all() {
             let tree = claim.to_value();
             if is_allocated(&tree) {
                 in_use.add(at(&tree, "status.allocation"));
-            } else if let Some((uid, allocation)) = in_flight.remove_entry(&claim.metadata.uid) {
-                in_use.add(&allocation);
-                waiting.insert(uid, allocation);
+                continue;
+            }
+            let given = in_flight.remove_entry(&claim.metadata.uid);
+            let is_unseen = |of: &DevicesInFlight| {
+                of.written_at.is_none_or(|written_at| claim.metadata.resource_version < written_at)
+            };
+            if let Some((uid, given)) = given.filter(|(_, given)| is_unseen(given)) {
+                in_use.add(&given.allocation);
+                waiting.insert(uid, given);
             }
         }
         *in_flight = waiting;
@@ -247,8 +262,13 @@ impl DynamicResources {
         let mut written = Vec::new();
         let namespace = &request.pod.object.metadata.namespace;
         for claim in names(request.pod).filter_map(|name| self.claims.get(namespace, &name)) {
-            let allocation = self.in_flight.lock().get(&claim.metadata.uid).cloned();
-            written.push(self.binding.reserve_claim(request, claim, allocation.as_ref()).await?);
+            let uid = claim.metadata.uid.clone();
+            let given = self.in_flight.lock().get(&uid).map(|given| given.allocation.clone());
+            let tree = self.binding.reserve_claim(request, claim, given.as_ref()).await?;
+            if let Some(given) = self.in_flight.lock().get_mut(&uid) {
+                given.written_at = text(&tree, "metadata.resourceVersion").parse().ok();
+            }
+            written.push(tree);
         }
         written.extend(self.extended.write(request, &self.binding).await?);
         Ok(written)
@@ -408,7 +428,8 @@ impl Plugin for DynamicResources {
         }
         let mut in_flight = self.in_flight.lock();
         for (wish, allocation) in claimed.wishes.iter().zip(found.allocations) {
-            in_flight.insert(text(&wish.claim, "metadata.uid").to_owned(), allocation);
+            let given = DevicesInFlight { allocation, written_at: None };
+            in_flight.insert(text(&wish.claim, "metadata.uid").to_owned(), given);
         }
         Status::success()
     }
@@ -444,7 +465,8 @@ impl Plugin for DynamicResources {
     fn waits_before_binding(&self, state: &CycleState, pod: &PodInfo) -> bool {
         let Some(claimed) = state.read::<Claimed>(NAME) else { return false };
         let in_flight = self.in_flight.lock();
-        let is_given = |wish: &Wish| in_flight.get(text(&wish.claim, "metadata.uid")).is_some_and(is_slow);
+        let given = |wish: &Wish| in_flight.get(text(&wish.claim, "metadata.uid"));
+        let is_given = |wish: &Wish| given(wish).is_some_and(|given| is_slow(&given.allocation));
         self.extended.is_reserved(pod)
             || !pod.pod().spec.resource_claims.is_empty()
                 && (claimed.allocated.iter().any(has_binding_conditions)

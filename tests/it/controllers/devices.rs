@@ -209,6 +209,29 @@ async fn devices_are_free_when_their_claims_are_gone_before_anybody_else_asks() 
     }
 }
 
+/// Nobody looked while they had them.
+#[tokio::test]
+async fn devices_are_free_when_their_claims_have_given_them_back_before_anybody_else_asks() {
+    let fixture = start(json!([])).await;
+    let class = json!({"metadata": {"name": "any"}, "spec": {}});
+    fixture.create(&DEVICE_CLASSES, "", class).await;
+    for round in ["a", "b"] {
+        let names = [format!("{round}-1"), format!("{round}-2")];
+        for name in &names {
+            claim_one(&fixture, name, "gpu.example.com", json!({})).await;
+            runs(&fixture, name).await;
+        }
+        for name in &names {
+            fixture.delete(&PODS, name, "Background").await;
+            let is_free = || async {
+                let claim = fixture.get(&RESOURCE_CLAIMS, name).await?;
+                claim["status"]["allocation"].is_null().then_some(())
+            };
+            fixture.eventually(&format!("{name} has given its device back"), is_free).await;
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_pod_stays_as_long_as_its_claim_tolerates_the_taint() {
     let fixture = start(json!([{"key": "broken", "operator": "Exists", "effect": "NoExecute",
