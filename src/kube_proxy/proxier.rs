@@ -47,6 +47,8 @@ struct PassageOrigin {
     node: Arc<str>,
     /// Whether who asks is a pod, or a node itself.
     is_from_cluster: bool,
+    /// Whether it is one of the node that it comes in on.
+    is_from_node: bool,
     zone: String,
 }
 
@@ -112,9 +114,10 @@ impl Proxier {
         let sender = self.placement.node_of(passage.from.ip());
         let receiver = self.placement.node_of(passage.to.ip()).filter(|_| meant != Meant::Internal);
         let is_from_cluster = sender.is_some();
-        let node = receiver.or(sender).unwrap_or_default();
+        let node = receiver.or_else(|| sender.clone()).unwrap_or_default();
+        let is_from_node = sender.is_some_and(|sender| sender == node);
         let zone = self.nodes.get("", &node).and_then(|node| node.metadata.labels.get(ZONE).cloned());
-        PassageOrigin { node, is_from_cluster, zone: zone.unwrap_or_default() }
+        PassageOrigin { node, is_from_cluster, is_from_node, zone: zone.unwrap_or_default() }
     }
 
     /// The endpoints that may take it. Without any in the whole cluster it is refused; without any on the
@@ -135,13 +138,13 @@ impl Proxier {
         if !has_any(endpoints) {
             return Err(Obstacle::Refused);
         }
-        // Whoever is in the cluster reaches external addresses as if they were the Service's own. A load
-        // balancer in front of it sends to a node that has endpoints.
+        // Whoever is on the node reaches external addresses as if they were the Service's own; another
+        // node's pods come in as that node, from outside. A load balancer sends to a node that has endpoints.
         let is_anywhere = *meant == Meant::Balancer && origin.node.is_empty();
         let is_local = match meant {
             Meant::Internal => port.is_internal_local,
             _ if is_anywhere => false,
-            _ => port.is_external_local && !origin.is_from_cluster,
+            _ => port.is_external_local && !origin.is_from_node,
         };
         let at = Standpoint { node: &origin.node, zone: &origin.zone };
         let mut found =

@@ -11,6 +11,8 @@ use crate::service_port::{ProxiedService, ServicePortInfo};
 use crate::slice::{EndpointInfo, ProxiedSlice};
 use apimachinery::object::{Object, object_key};
 
+/// The labels of what another proxy looks after, and of what has no address of its own.
+const NOT_OURS: [&str; 2] = ["service.kubernetes.io/service-proxy-name", "service.kubernetes.io/headless"];
 /// The label of a slice that names its Service.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
@@ -67,6 +69,9 @@ type PortPlaces = Vec<PortPlace>;
 impl Tables {
     pub(crate) fn put_service(&mut self, object: &Object) {
         self.remove_service(object);
+        if is_for_others(object) {
+            return;
+        }
         // What was validated can be read.
         let Ok(service) = serde_json::from_slice::<ProxiedService>(&object.stored()) else { return };
         if service.is_skipped() {
@@ -114,6 +119,9 @@ impl Tables {
     }
 
     pub(crate) fn put_slice(&mut self, object: &Object) {
+        if is_for_others(object) {
+            return self.remove_slice(object);
+        }
         let Some(service) = service_of(object) else { return };
         let Ok(slice) = serde_json::from_slice::<ProxiedSlice>(&object.stored()) else { return };
         self.slices.entry(service.clone()).or_default().insert(object.shared_key().clone(), slice);
@@ -207,6 +215,12 @@ fn remove_place<K: Eq + Hash>(map: &mut HashMap<K, PortPlaces>, key: &K, service
     if places.is_empty() {
         map.remove(key);
     }
+}
+
+/// Whether a Service or a slice is another proxy's, or nobody's: kube-proxy does not even watch these
+/// (`ProxyServer.Run`).
+fn is_for_others(object: &Object) -> bool {
+    NOT_OURS.iter().any(|label| object.metadata.labels.contains_key(*label))
 }
 
 fn service_of(slice: &Object) -> Option<Arc<str>> {

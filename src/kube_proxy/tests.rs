@@ -158,8 +158,10 @@ fn without_endpoints_it_is_refused_and_without_local_ones_dropped() {
     let cluster = Cluster::with(local, json!([one_each()[1]]));
     assert_eq!(cluster.ask(POD, "10.96.0.7:80"), DROPPED);
     cluster.reaches("10.244.2.9", "10.96.0.7:80", &[("10.244.2.2", "10.244.2.9")]);
-    // From outside a node passes on to its own only, and says who asks; who is in the cluster reaches all.
+    // From outside, and from another node, a node passes on to its own only, and says who asks; who is on it
+    // reaches all.
     assert_eq!(cluster.ask(OUTSIDE, "172.18.0.2:30080"), DROPPED);
+    assert_eq!(cluster.ask("10.244.2.9", "172.18.0.2:30080"), DROPPED);
     cluster.reaches(OUTSIDE, "172.18.0.3:30080", &[("10.244.2.2", OUTSIDE)]);
     cluster.reaches(POD, "172.18.0.2:30080", &[("10.244.2.2", POD)]);
 }
@@ -172,6 +174,29 @@ fn who_ends_still_serves_where_nobody_else_does() {
     cluster.reaches(POD, "10.96.0.7:80", &[("10.244.2.2", POD)]);
     let cluster = Cluster::with(json!({}), json!([ending]));
     cluster.reaches(POD, "10.96.0.7:80", &[("10.244.1.3", POD)]);
+}
+
+#[test]
+fn what_another_proxy_looks_after_is_left_to_it() {
+    for label in ["service.kubernetes.io/service-proxy-name", "service.kubernetes.io/headless"] {
+        let labelled = |metadata: Value| {
+            let mut metadata = metadata;
+            metadata["labels"][label] = "".into();
+            metadata
+        };
+        let cluster = Cluster::with(json!({}), one_each());
+        let slice = json!({"name": "web-1", "namespace": "default", "uid": "web",
+            "labels": {"kubernetes.io/service-name": "web"}});
+        cluster.tables.write().put_slice(&object(json!({"metadata": labelled(slice)})));
+        assert_eq!(cluster.ask(POD, "10.96.0.7:80"), REJECTED, "a slice, {label}");
+        let service = json!({"name": "web", "namespace": "default", "uid": "web"});
+        let spec = json!({"clusterIP": "10.96.0.7", "clusterIPs": ["10.96.0.7"], "ports": [{"port": 80}]});
+        cluster.tables.write().put_service(&object(json!({"metadata": labelled(service), "spec": spec})));
+        assert!(
+            cluster.tables.read().at("10.96.0.7".parse().unwrap(), 80, Protocol::Tcp).is_none(),
+            "{label}"
+        );
+    }
 }
 
 #[test]
