@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(
             *leases,
             json!({"apiGroups": ["coordination.k8s.io"], "resourceNames": ["kube-scheduler"],
-                "resources": ["leases"], "verbs": ["get", "update"]})
+                "resources": ["leases"], "verbs": ["get", "list", "update", "watch"]})
         );
         assert!(named(&objects, "ClusterRoleBinding", "system:node").get("subjects").is_none());
     }
