@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::json::{write_head, write_partial, write_string, write_typed};
 use super::messages::{self, Messages};
@@ -167,7 +167,13 @@ impl Printer {
                 self.object(out, object);
                 self.with_columns = false;
             }
-            WatchEvent::Bookmark(bookmark) => self.bookmark(out, *bookmark),
+            WatchEvent::Bookmark(bookmark) => match &self.output.transform {
+                Transform::Table(_) => {
+                    self.object(out, &bare(*bookmark));
+                    self.with_columns = false;
+                }
+                _ => self.bookmark(out, *bookmark),
+            },
             WatchEvent::Error(status) => {
                 serde_json::to_writer(out.writer(), status).expect("a status is JSON");
             }
@@ -182,13 +188,7 @@ impl Printer {
             WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => {
                 messages.object(&mut content, object);
             }
-            WatchEvent::Bookmark(bookmark) => {
-                let mut metadata = json!({"resourceVersion": bookmark.resource_version.to_string()});
-                if bookmark.initial_events_end {
-                    metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
-                }
-                messages.bare(&mut content, &metadata);
-            }
+            WatchEvent::Bookmark(bookmark) => messages.bare(&mut content, &bookmark_metadata(*bookmark)),
             WatchEvent::Error(status) => {
                 content.put_slice(&messages::document(&status.to_value()).expect("a status has a message"));
             }
@@ -200,21 +200,17 @@ impl Printer {
     fn bookmark(&self, out: &mut BytesMut, bookmark: Bookmark) {
         let (api_version, kind) = self.type_meta();
         match &self.output.transform {
-            Transform::None => write_head(out, api_version, kind),
             Transform::PartialMetadata { version, .. } => {
                 write_head(out, &format!("meta.k8s.io/{version}"), "PartialObjectMetadata");
             }
-            Transform::Table(version) => write_head(out, &format!("meta.k8s.io/{version}"), "Table"),
+            _ => write_head(out, api_version, kind),
         }
         let revision = bookmark.resource_version;
         out.put_slice(format!(",\"metadata\":{{\"resourceVersion\":\"{revision}\"").as_bytes());
         if bookmark.initial_events_end {
             out.put_slice(b",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}");
         }
-        out.put_slice(match &self.output.transform {
-            Transform::Table(_) => b"},\"columnDefinitions\":null,\"rows\":[]}",
-            _ => b"}}",
-        });
+        out.put_slice(b"}}");
     }
 
     /// `apiVersion` and `kind` of what is written.
@@ -230,6 +226,21 @@ impl Printer {
         let type_meta = (api_version, self.type_meta().1);
         Table { columns, cells, type_meta, version, include: self.include, now: self.clock.now() }
     }
+}
+
+/// What a bookmark knows of its object.
+fn bookmark_metadata(bookmark: Bookmark) -> Value {
+    let mut metadata = json!({"resourceVersion": bookmark.resource_version.to_string()});
+    if bookmark.initial_events_end {
+        metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+    }
+    metadata
+}
+
+/// The object of a bookmark, which a table has as a row like any other.
+fn bare(bookmark: Bookmark) -> Arc<Object> {
+    let tree = json!({"metadata": bookmark_metadata(bookmark)});
+    Arc::new(Object::from_value(&tree, vec![]).expect("an object needs nothing but metadata"))
 }
 
 impl Pieces {
@@ -345,5 +356,12 @@ mod tests {
             printer.event(out, &added);
         });
         assert_eq!(second["object"]["columnDefinitions"], Value::Null);
+        let marked = print(Transform::Table("v1".into()), |printer, out| printer.event(out, &end));
+        let row = &marked["object"]["rows"][0];
+        assert_eq!(row["object"]["metadata"], printed["object"]["metadata"]);
+        assert_eq!(
+            (&row["cells"][0], &marked["object"]["metadata"]),
+            (&json!(""), &json!({"resourceVersion": "8"}))
+        );
     }
 }
