@@ -9,9 +9,12 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 
 use crate::request::RequestInfo;
+use apimachinery::gvk::GroupResource;
+use apimachinery::status::{Status, StatusDetails};
 use apimachinery::user::UserInfo;
 use apimachinery::wire::MayRead;
 use apis::rbac::policy_rule::PolicyRule;
+use golang::go_text::quote;
 
 /// What an authorizer says (`authorizer.Decision`).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -174,5 +177,79 @@ impl<A: Authorizer + ?Sized> Authorizer for Arc<A> {
 
     fn explain(&self, user: &UserInfo, info: &RequestInfo) -> Vec<(&'static str, String)> {
         (**self).explain(user, info)
+    }
+}
+
+/// 403, as it is said to who asked (`responsewriters.ForbiddenStatusError`).
+pub fn forbidden(user: &UserInfo, info: &RequestInfo, reason: &str) -> Status {
+    let why = match reason {
+        "" => cannot(user, info),
+        reason => format!("{}: {reason}", cannot(user, info)),
+    };
+    if !info.is_resource_request {
+        let details = StatusDetails::default();
+        return Status::failure(403, "Forbidden", format!("forbidden: {why}")).with_details(details);
+    }
+    Status::forbidden(&GroupResource::new(&info.group, &info.resource), &info.name, &why)
+}
+
+/// What of it was asked by the client is made harmless for browsers.
+fn cannot(user: &UserInfo, info: &RequestInfo) -> String {
+    let text = plain(user, info);
+    if text.contains(['&', '<', '>']) {
+        text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    } else {
+        text
+    }
+}
+
+fn plain(user: &UserInfo, info: &RequestInfo) -> String {
+    let RequestInfo { verb, path, resource, subresource, group, namespace, .. } = info;
+    let name = quote(&user.name);
+    if !info.is_resource_request {
+        return format!("User {name} cannot {verb} path {}", quote(path));
+    }
+    let resource = match subresource.as_str() {
+        "" => resource.clone(),
+        subresource => format!("{resource}/{subresource}"),
+    };
+    let scope = match namespace.as_str() {
+        "" => "at the cluster scope".to_owned(),
+        namespace => format!("in the namespace {}", quote(namespace)),
+    };
+    let (resource, group) = (quote(&resource), quote(group));
+    format!("User {name} cannot {verb} resource {resource} in API group {group} {scope}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_read_as_upstreams() {
+        let user = UserInfo::authenticated("x", &[]);
+        let cases = [
+            (
+                "/api/v1/namespaces/default/pods",
+                "pods is forbidden: User \"x\" cannot list resource \"pods\" in API \
+                group \"\" in the namespace \"default\"",
+            ),
+            (
+                "/api/v1/nodes/a",
+                "nodes \"a\" is forbidden: User \"x\" cannot get resource \"nodes\" in API group \
+                \"\" at the cluster scope",
+            ),
+            (
+                "/apis/apps/v1/namespaces/d/deployments/w/scale",
+                "deployments.apps \"w\" is forbidden: User \"x\" \
+                cannot get resource \"deployments/scale\" in API group \"apps\" in the namespace \"d\"",
+            ),
+            ("/metrics", "forbidden: User \"x\" cannot get path \"/metrics\""),
+            ("/%3Cb%3E&%22x", "forbidden: User \"x\" cannot get path \"/&lt;b&gt;&amp;\\\"x\""),
+        ];
+        for (path, message) in cases {
+            let info = RequestInfo::new(&http::Method::GET, path, "").unwrap();
+            assert_eq!(forbidden(&user, &info, "").message, message);
+        }
     }
 }

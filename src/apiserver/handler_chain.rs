@@ -63,6 +63,7 @@ pub fn build_handler_chain(config: ApiserverConfig) -> Result<ApiService, Config
     let decisions = Arc::default();
     let authorizer = authorizer(&config, &rbac, &decisions)?;
     refuse_to_be_open(&config, &authorizer)?;
+    config.registry.set_authorizer(Arc::downgrade(&authorizer));
     let initializers = serve_initializers(&config.feature_gates, &config.scheme);
     let admission = Arc::new(admission(&config, &authorizer, &rbac)?);
     let filters = Filters::new(&config, &authorizer, decisions, &admission);

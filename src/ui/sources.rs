@@ -87,7 +87,7 @@ steps! {
     NotAuthenticated "apiserver/filters/authentication.rs" "fn authenticate(" "filters.WithAuthentication",
     Impersonated "apiserver/filters/impersonation/mod.rs" "fn impersonate(" "filters.WithImpersonation",
     Authorized "apiserver/filters/authorization.rs" "fn authorize(" "filters.WithAuthorization",
-    NotAuthorized "apiserver/filters/authorization.rs" "fn forbidden(" "filters.WithAuthorization",
+    NotAuthorized "apiserver/filters/authorization.rs" "let mut answer = refuse(" "filters.WithAuthorization",
     Admitted "apiserver/admission/chain.rs" "fn admit(" "admission.MutationInterface",
     WebhookCalled "apiserver/admission/webhook/call.rs" "fn call(" "admission/plugin/webhook",
     Denied "apiserver/admission/chain.rs" "fn passed(" "admission.ValidationInterface",

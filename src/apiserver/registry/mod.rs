@@ -17,6 +17,7 @@ mod deletion;
 mod collection;
 
 mod admin_access;
+mod claim_rights;
 mod lifted;
 mod metadata;
 mod prepare;

@@ -11,6 +11,7 @@ use super::bootstrapped::Bootstrapped;
 use super::conversion::{CustomResourceConverter, storage_kind};
 use super::derived;
 use super::service::Allocators;
+use crate::authorizer::Authorizer;
 use crate::storage::Storage;
 use apimachinery::feature_gates::FeatureGates;
 use apimachinery::list::List;
@@ -40,6 +41,8 @@ pub(super) struct RegistryInner {
     pub(super) converter: OnceLock<Weak<dyn CustomResourceConverter>>,
     /// Set by the apiserver; until then every gate has its default.
     pub(super) gates: OnceLock<FeatureGates>,
+    /// Set by the apiserver, which knows who decides. Weak: RBAC reads roles through this registry.
+    pub(super) authorizer: OnceLock<Weak<dyn Authorizer>>,
 }
 
 /// Which part of an object an update is about; everything else stays as it is.
@@ -84,6 +87,7 @@ impl Registry {
         let bootstrapped = Bootstrapped::default();
         let converter = OnceLock::new();
         let gates = OnceLock::new();
+        let authorizer = OnceLock::new();
         let started = clock.now();
         let inner = RegistryInner {
             storage,
@@ -95,6 +99,7 @@ impl Registry {
             started,
             converter,
             gates,
+            authorizer,
         };
         Registry(Arc::new(inner))
     }

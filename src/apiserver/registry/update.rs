@@ -123,7 +123,8 @@ impl Registry {
             self.note_dangling(stored, &mut new).await;
         }
         ignore_managed_fields_times(&mut new, &old);
-        let refused = self.admin_access_on_update(stored, update.part, &new, &old).await;
+        let mut refused = self.admin_access_on_update(stored, update.part, &new, &old).await;
+        refused.extend(self.claim_rights(update, stored, &new, &old).await);
         validate(update, self.gates(), &governing, (&new, &old), refused)?;
         self.admit(kind, update.validating, Some(&new), Some(&old)).await?;
         governing.strategy.canonicalize(&mut new);

@@ -26,6 +26,8 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
             "apis",
             "apiserver::storage",
             "apiserver::request",
+            // What of a claim's status somebody may write.
+            "apiserver::authorizer",
             "clock",
             "entropy",
         ],

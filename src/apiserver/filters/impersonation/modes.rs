@@ -8,11 +8,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::super::authorization::forbidden;
 use super::metrics::ImpersonationMetrics;
 use crate::authentication::extra::NODE_NAME;
 use crate::authentication::service_account::{self, split_username};
-use crate::authorizer::{Authorizer, Decision};
+use crate::authorizer::{Authorizer, Decision, forbidden};
 use crate::metrics::Render;
 use crate::request::RequestInfo;
 use apimachinery::names;
