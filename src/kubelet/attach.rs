@@ -8,7 +8,7 @@ use super::container_runtime::services::{
 };
 use super::dependencies::NodeRuntime;
 use super::kubelet::Kubelet;
-use super::kuberuntime::container::Task;
+use super::kuberuntime::task::Task;
 use super::players::Cause;
 use super::pod_manager::pods::Loan;
 use super::pod_workers::PodWorker;

@@ -7,8 +7,9 @@ use super::container_runtime::services::{ContainerConfig, ContainerId, PendingQu
 use super::container_runtime::stats::MeasuredContainer;
 use super::dependencies::NodeRuntime;
 use super::kubelet::Kubelet;
-use super::kuberuntime::container::{KubeContainer, Task};
+use super::kuberuntime::container::KubeContainer;
 use super::kuberuntime::context::SyncContext;
+use super::kuberuntime::task::Task;
 use super::players::Cause;
 use super::pod_workers::PodWorker;
 use apimachinery::time::Time;
@@ -114,9 +115,7 @@ impl PodWorker {
         let attempt = container.restart_count;
         let config = ContainerConfig { pod: &pod, metadata: &object.metadata, container: spec, attempt };
         let probed = ProbedContainer { config, id: &id, pod_ip: &pod_ip, started_at };
-        if let Task::Run(running) = &mut container.task
-            && let Some(probers) = &mut running.probers
-        {
+        if let Some(probers) = container.probers_mut() {
             probers.look_at_files_again(&*node.runtime, &probed, now);
         }
     }

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use super::container_runtime::services::{ContainerConfig, PodSandboxStatus, ProbedContainer};
 use super::dependencies::NodeRuntime;
-use super::kuberuntime::container::{CONFIG_ERROR, KubeContainer, Task};
+use super::kuberuntime::container::{CONFIG_ERROR, KubeContainer};
 use super::kuberuntime::context::{Happening, PodEvent, SyncContext};
 use super::kuberuntime::state::KubeContainerState;
+use super::kuberuntime::task::Task;
 use super::pod_workers::PodWorker;
 use super::volume_manager::claims::{self, ATTACH_TIMEOUT, ClaimRefusal};
 use super::volume_manager::devices;
@@ -364,13 +365,15 @@ impl PodWorker {
             let config = ContainerConfig { pod, metadata, container: spec, attempt };
             let shown = |mounts: &[MountedVolume]| volumes::view(&facts, spec, mounts, &written);
             let differs = node.runtime.update_container(&config, &id, &shown, now);
-            if let Task::Run(running) = &mut container.task
-                && differs
-            {
+            if !differs {
+                continue;
+            }
+            if let Task::Run(running) = &mut container.task {
                 node.runtime.container_status(&id).into_iter().for_each(|status| running.note(status));
+            }
+            if let Some(probers) = container.probers_mut() {
                 let probed = ProbedContainer { config, id: &id, pod_ip: &held.pod_ips.ip, started_at };
-                let probers = running.probers.iter_mut();
-                probers.for_each(|probers| probers.look_at_files_again(&*node.runtime, &probed, now));
+                probers.look_at_files_again(&*node.runtime, &probed, now);
             }
         }
         self.keep(written);

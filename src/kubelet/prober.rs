@@ -138,6 +138,13 @@ impl Probers {
         }
     }
 
+    /// What is still asked of a container that is stopped: whether it is ready, if it has started
+    /// (`StopLivenessAndStartup`).
+    pub(crate) fn stop_liveness_and_startup(mut self: Box<Probers>) -> Option<Box<Probers>> {
+        self.others.retain(|prober| prober.kind == ProbeKind::Readiness);
+        (self.startup.is_none() && !self.others.is_empty()).then_some(self)
+    }
+
     /// How often each was asked until `now`.
     pub(crate) fn counts(&self, now: Time) -> Vec<(ProbeKind, ProbeCount)> {
         let asked = self.startup.iter().chain(&self.others);

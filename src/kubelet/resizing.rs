@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::allocation::ResizeVerdict;
-use super::kuberuntime::container::Task;
 use super::kuberuntime::context::{Happening, SyncContext};
+use super::kuberuntime::task::Task;
 use super::pod_workers::PodWorker;
 use apimachinery::object::Object;
 use apimachinery::time::Time;

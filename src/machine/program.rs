@@ -20,6 +20,7 @@ use crate::{agnhost, configured_web, images};
 /// The image of a server that asks the apiserver with its account who asks it.
 const ASKS_ABOUT_CLIENTS: &str = "sample-apiserver";
 /// Programs that look which processes there are, and which of them listen.
+const ABOUT_LISTENERS: [&str; 2] = ["netstat", "ss"];
 const ABOUT_PROCESSES: [&str; 11] =
     ["fuser", "kill", "killall", "lsof", "netstat", "pgrep", "pidof", "pkill", "ps", "ss", "top"];
 
@@ -237,6 +238,11 @@ pub fn is_constant(command: &[String]) -> bool {
 /// Whether a command looks which processes there are: of an image of which nothing is known nobody knows.
 pub fn looks_at_processes(command: &[String]) -> bool {
     runs(command, &|name| ABOUT_PROCESSES.contains(&name)) == Some(true)
+}
+
+/// Whether a command looks at which ports somebody listens.
+pub fn looks_at_listeners(command: &[String]) -> bool {
+    runs(command, &|name| ABOUT_LISTENERS.contains(&name)) == Some(true)
 }
 
 /// Whether a command, or the script of a shell, has such a program in it; nothing when it is not known.

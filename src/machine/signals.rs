@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use crate::agnhost::flags;
+use crate::file_system::FileChange;
 use crate::invocation::Invocation;
 use crate::programs::{names, read_script};
 use crate::signal_names::{is_heard, number_of};
@@ -72,6 +73,17 @@ pub fn end(
     }
 }
 
+/// What files the handler for its stop signal makes, changes and removes, of a process that ran for `ran`;
+/// as if it did so at once, however long it lingers.
+pub fn left_by_handler(invocation: &Invocation<'_>, around: &Surroundings, ran: Duration) -> Vec<FileChange> {
+    let Some(Handling::Runs(handler)) = handling(invocation) else { return vec![] };
+    if read_script(&handler).is_err() {
+        return vec![];
+    }
+    let files = process::play(invocation, around, Some(ran)).map(|played| played.written).unwrap_or_default();
+    run_handler(&handler, &around.from(ran), files).written
+}
+
 /// As [`end`], of a script whose handler ends nothing but its `wait`.
 fn goes_on_after_wait(
     invocation: &Invocation<'_>,
@@ -112,6 +124,10 @@ pub fn end_by(
     Some((Duration::ZERO, if is_server { 0 } else { 128 + number }))
 }
 
+fn run_handler(handler: &str, around: &Surroundings, files: Vec<FileChange>) -> exec::Executed {
+    exec::type_lines(("sh", &format!("{handler}\n")), &exec::Shell::new(), around, files)
+}
+
 /// How a handler ends.
 enum Exits {
     With(Duration, i32),
@@ -127,7 +143,7 @@ fn exit_of(handler: &str, around: &Surroundings) -> Exits {
         let code = words.find(|word| *word == "exit").and_then(|_| words.next());
         return Exits::With(Duration::ZERO, code.and_then(|code| code.parse().ok()).unwrap_or(0));
     }
-    let ran = exec::type_lines(("sh", &format!("{handler}\n")), &exec::Shell::new(), around, vec![]);
+    let ran = run_handler(handler, around, vec![]);
     match (ran.end, ran.shell) {
         (Some((took, code)), None) => Exits::With(took, code),
         _ => Exits::Not,
@@ -354,5 +370,17 @@ mod tests {
         }
         let trapped = given("e2e/agnhost:2", &["sh", "-c", "trap 'exit 3' TERM; sleep 20"], &[]);
         assert_eq!(ended(&trapped, 10), Some((10, 3)));
+    }
+
+    #[test]
+    fn a_handler_leaves_files_of_its_own() {
+        let script = "end() {\nrm -f /tmp/ready; echo bye > /tmp/last; sleep 30; exit 0\n}\ntrap end TERM\n\
+            touch /tmp/ready; while true; do sleep 10; done";
+        let words = ["sh", "-c", script].map(str::to_owned);
+        let invocation = Invocation { command: &words, ..Invocation::default() };
+        let left = left_by_handler(&invocation, &Surroundings::default(), Duration::from_secs(3));
+        let told: Vec<(&str, bool)> =
+            left.iter().map(|(path, file)| (path.as_str(), file.is_some())).collect();
+        assert_eq!(told, [("/tmp/last", true), ("/tmp/ready", false)]);
     }
 }

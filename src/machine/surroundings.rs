@@ -52,7 +52,7 @@ pub struct Surroundings {
     pub groups: Vec<i64>,
     /// Whether only volumes may be written.
     pub is_root_read_only: bool,
-    /// Kernel parameters.
+    /// Kernel parameters, by [`sysctl_name`].
     pub sysctls: BTreeMap<String, String>,
     /// When it started.
     pub started_at: DateTime<Utc>,
@@ -60,8 +60,8 @@ pub struct Surroundings {
     pub message_path: String,
     /// Whether its log is its last word, when it wrote none.
     pub falls_back_to_logs: bool,
-    /// What others wrote into the container (`exec`), and `None` where they removed something.
-    pub foreign: BTreeMap<String, Option<File>>,
+    /// What others wrote into the container (`exec`), or removed.
+    pub foreign: BTreeMap<String, ForeignFile>,
     /// What the network has answered its process so far.
     pub answers: Arc<Vec<Answered>>,
     /// What was said to it, where its standard input is open.
@@ -81,6 +81,29 @@ pub struct DeclaredProgram {
     pub code: i32,
     /// How long that takes.
     pub delay: Duration,
+}
+
+/// What somebody left of a file beside the container's process.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ForeignFile {
+    /// The file; nothing when it was removed.
+    pub file: Option<File>,
+    /// How long after the start of the process: what that wrote before is no more, what it writes after is.
+    pub after: Duration,
+}
+
+/// A kernel parameter's name as the kernel has it, with a dot between its parts: that which stands first says
+/// whether dots or slashes do (`sysctl.NormalizeName`).
+pub fn sysctl_name(name: &str) -> String {
+    if name.find(['.', '/']).is_none_or(|at| name[at..].starts_with('.')) {
+        return name.to_owned();
+    }
+    let turned = |letter| match letter {
+        '/' => '.',
+        '.' => '/',
+        other => other,
+    };
+    name.chars().map(turned).collect()
 }
 
 /// A port at which somebody listens.
@@ -107,7 +130,9 @@ impl Surroundings {
     pub fn from(&self, after: Duration) -> Surroundings {
         let view = self.views.iter().rev().find(|view| view.after <= after).or(self.views.first());
         let views = view.map(|view| View { after: Duration::ZERO, tree: view.tree.clone() });
+        let known = |foreign: &ForeignFile| ForeignFile { after: Duration::ZERO, ..foreign.clone() };
         Surroundings {
+            foreign: self.foreign.iter().map(|(path, foreign)| (path.clone(), known(foreign))).collect(),
             views: views.into_iter().collect(),
             started_at: clock::after(self.started_at, after),
             answers: Arc::default(),
@@ -130,13 +155,15 @@ impl Surroundings {
     /// not.
     pub fn show(&mut self, mut tree: Tree, now: DateTime<Utc>) -> bool {
         self.hold_parts(&mut tree);
-        for (path, file) in &self.foreign {
-            match file {
+        for (path, foreign) in &self.foreign {
+            match &foreign.file {
                 Some(file) => tree.insert(path.clone(), file.clone()),
                 None => tree.remove(path),
             };
         }
-        if self.views.last().is_none_or(|last| *last.tree == tree) {
+        // What was removed that no volume shows is seen nowhere but there.
+        let is_seen = |last: &View| self.foreign.values().all(|foreign| foreign.after <= last.after);
+        if self.views.last().is_none_or(|last| *last.tree == tree && is_seen(last)) {
             return false;
         }
         let after = (now - self.started_at).to_std().unwrap_or_default();
@@ -204,5 +231,14 @@ mod tests {
         let texts: Vec<_> = shown.iter().map(|(path, file)| (path.as_str(), file.text())).collect();
         assert_eq!(texts, [("/all/k", "new".into()), ("/etc/one", "old".into())]);
         assert!(!around.show(tree(&["/all/k", "/etc/one"], "new"), DateTime::UNIX_EPOCH));
+    }
+
+    #[test]
+    fn parameters_are_named_with_dots_or_slashes() {
+        for name in ["kernel.shm_rmid_forced", "kernel/shm_rmid_forced"] {
+            assert_eq!(sysctl_name(name), "kernel.shm_rmid_forced");
+        }
+        assert_eq!(sysctl_name("net/ipv4/conf/eth0.1/x"), "net.ipv4.conf.eth0/1.x");
+        assert_eq!(sysctl_name("plain"), "plain");
     }
 }

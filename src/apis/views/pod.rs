@@ -161,6 +161,16 @@ impl PodSpec {
     pub fn all_containers(&self) -> impl Iterator<Item = &Container> {
         self.init_containers.iter().chain(&self.containers).chain(&self.ephemeral_containers)
     }
+
+    /// The name that a pod of this name calls itself: in the network of its node the node's.
+    pub fn host_name<'a>(&'a self, pod_name: &'a str) -> &'a str {
+        match self.hostname.as_str() {
+            _ if self.hostname_override.is_some() => self.hostname_override.as_deref().unwrap_or_default(),
+            _ if self.host_network => &self.node_name,
+            "" => pod_name,
+            name => name,
+        }
+    }
 }
 
 /// `v1.Container`

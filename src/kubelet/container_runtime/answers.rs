@@ -286,7 +286,10 @@ fn of_exec(action: &ExecAction, within: Duration, run: &KnownRun<'_>) -> Option<
         return Some(vec![(Duration::ZERO, judge_command(executed, &action.command, within))]);
     }
     let nothing = Surroundings { image: run.spec.image.clone(), ..Surroundings::default() };
-    let around = run.around.unwrap_or(&nothing);
+    let found = run.around.unwrap_or(&nothing);
+    let told = program::looks_at_listeners(&action.command)
+        .then(|| Surroundings { listens: listeners::open_ports(run.pod), ..found.clone() });
+    let around = told.as_ref().unwrap_or(found);
     let invocation = invocation::of(run.spec);
     let is_changed = !around.foreign.is_empty() || !around.answers.is_empty();
     let snapshots =

@@ -33,11 +33,11 @@ pub enum ProbeForecast {
 /// How a command goes (`runtimeapi.ExecSyncResponse`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExecSyncForecast {
-    /// The command is not known, or never ends.
+    /// The command is not known.
     Unknown,
     /// It is known.
     Ends {
-        /// How long it takes.
+        /// How long it takes; the longest time there is, when it never ends.
         took: Duration,
         /// Its exit code.
         exit_code: i32,

@@ -106,7 +106,7 @@ pub(super) fn listener(
         let listening = Arc::new(Listening {
             server,
             port,
-            host_name: host_name(config).to_owned(),
+            host_name: config.pod.spec.host_name(&config.metadata.name).to_owned(),
             address: address.to_owned(),
             started_at: *started_at,
             run,
@@ -174,13 +174,6 @@ fn may_serve(container: &Container, port: i64) -> bool {
         && served(container).is_none()
 }
 
-fn host_name<'a>(config: &PodSandboxConfig<'a>) -> &'a str {
-    match config.pod.spec.hostname.as_str() {
-        "" => &config.metadata.name,
-        host_name => host_name,
-    }
-}
-
 fn refused(network: &str, port: i64, unknown: Option<&String>) -> RuntimeError {
     let hint = unknown.map(|image| format!(" (what {image} serves is not simulated)"));
     let hint = hint.unwrap_or_default();
@@ -198,8 +191,8 @@ pub(super) fn datagram(
     asked: &AskedDatagram<'_>,
 ) -> Result<Option<Vec<u8>>, RuntimeError> {
     let servers = running.iter().filter_map(|running| served(running.container));
-    let heard =
-        servers.filter_map(|server| server.datagram(asked.port, asked.bytes, asked.from, host_name(config)));
+    let host_name = config.pod.spec.host_name(&config.metadata.name);
+    let heard = servers.filter_map(|server| server.datagram(asked.port, asked.bytes, asked.from, host_name));
     heard.into_iter().next().ok_or_else(|| refused("udp4", asked.port, None))
 }
 

@@ -19,7 +19,7 @@ use machine::interpreter::transcript::Transcript;
 use machine::logs::LogLine;
 use machine::questions::Question;
 use machine::standard_input::StandardInput;
-use machine::surroundings::{DeclaredProgram, OpenPort, Surroundings};
+use machine::surroundings::{DeclaredProgram, ForeignFile, OpenPort, Surroundings};
 use machine::terminals::{self, Ground};
 use machine::{exec, process, program, signals};
 
@@ -114,6 +114,10 @@ pub(crate) fn exec_sync(
             ExecSyncForecast::Asks
         }
         Some((took, exit_code)) if is_played => ExecSyncForecast::Ends { took, exit_code },
+        // Whoever waits for it has a time of its own.
+        None if is_played && executed.question.is_none() => {
+            ExecSyncForecast::Ends { took: Duration::MAX, exit_code: 0 }
+        }
         Some(_) if executed.question.is_none() && !program::looks_at_processes(command) => {
             ExecSyncForecast::Asks
         }
@@ -151,7 +155,7 @@ pub(crate) fn exec(
         let sat = terminals::play(&command.words, sitting, &ground);
         let is_told = |change: &&FileChange| sitting.told.contains(change);
         let written = sat.iter().flat_map(|sat| &sat.written).filter(|change| !is_told(change));
-        let left = keep(around, written.cloned().collect());
+        let left = keep(around, written.cloned().collect(), now);
         let signal = sat.as_ref().and_then(|sat| sat.signal.as_ref());
         let ends = ended_by(container, around, signal, now);
         return ExecResponse { sat, left, ends, ..ExecResponse::default() };
@@ -159,7 +163,7 @@ pub(crate) fn exec(
     let Ground { around: around_now, files: before } = ground(container, around, (command, told), now);
     let executed = exec::exec_told(&command.words, &around_now, before, None);
     let ran = executed.as_ref().filter(|executed| executed.question.is_none());
-    let left = ran.map(|ran| keep(around, ran.written.clone())).unwrap_or_default();
+    let left = ran.map(|ran| keep(around, ran.written.clone(), now)).unwrap_or_default();
     let signal = executed.as_ref().and_then(|executed| executed.signal.as_ref());
     let ends = ended_by(container, around, signal, now);
     ExecResponse { executed, left, ends, ..ExecResponse::default() }
@@ -203,11 +207,12 @@ fn ground(
     Ground { around, files }
 }
 
-/// Keeps what a command wrote beside volumes; says what it wrote into them.
-fn keep(around: &mut Surroundings, written: Vec<FileChange>) -> Vec<Left> {
+/// Keeps what a command wrote beside volumes at a time; says what it wrote into them.
+pub(super) fn keep(around: &mut Surroundings, written: Vec<FileChange>, at: Time) -> Vec<Left> {
     let left = process::left_in_volumes(&written, around);
+    let after = (at - around.started_at).to_std().unwrap_or_default();
     let own: Vec<_> = written.into_iter().filter(|(path, _)| !process::is_kept(around, path)).collect();
-    around.foreign.extend(own);
+    around.foreign.extend(own.into_iter().map(|(path, file)| (path, ForeignFile { file, after })));
     left
 }
 

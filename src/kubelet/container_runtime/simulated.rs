@@ -32,9 +32,9 @@ use clock::after;
 use entropy::Entropy;
 use machine::file_system::{Left, MountedVolume, Tree};
 use machine::logs::{self, LogLine};
+use machine::program;
 use machine::questions::Answered;
 use machine::surroundings::Surroundings;
-use machine::{program, signals};
 use sync::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
@@ -346,10 +346,10 @@ impl RuntimeService for SimulatedRuntime {
         let (delay, next) = self.stage(LifeStep::Stop, config);
         let ended = match next {
             StepEnd::Exit(exit) => Some((delay, exit)),
-            StepEnd::FollowCommand => self.container(id).and_then(|container| {
-                let ran = container.ran(now).saturating_add(delay);
-                let around = container.around.as_deref();
-                let (time, code) = signals::end(&invocation::of(config.container), around, ran)?;
+            StepEnd::FollowCommand => self.container(id).and_then(|mut container| {
+                let end = container.hear_stop(&invocation::of(config.container), delay, now);
+                self.containers().insert(id.clone(), container);
+                let (time, code) = end?;
                 Some((delay.saturating_add(time), Exit { code, ..Exit::default() }))
             }),
             _ => None,

@@ -7,6 +7,9 @@ use super::played::{self, Outlook};
 use super::services::{ContainerConfig, Exit, PendingQuestion, RuntimeContainerStatus};
 use super::used::{self, UsageSources};
 use apimachinery::time::Time;
+use clock::after;
+use machine::invocation::Invocation;
+use machine::signals;
 use machine::surroundings::Surroundings;
 
 /// A container that was started. What is not known of most is not kept, since there are many.
@@ -39,6 +42,29 @@ impl SimulatedContainer {
 
     pub(super) fn ran(&self, now: Time) -> Duration {
         (now - self.started_at).to_std().unwrap_or_default()
+    }
+
+    /// Its process is sent its stop signal: how long after that it ends, and with what code; nothing when it
+    /// does not by itself. What its handler does to files is seen from now on.
+    pub(super) fn hear_stop(
+        &mut self,
+        invocation: &Invocation<'_>,
+        delay: Duration,
+        now: Time,
+    ) -> Option<(Duration, i32)> {
+        let ran = self.ran(now).saturating_add(delay);
+        let end = signals::end(invocation, self.around.as_deref(), ran);
+        if let Some(around) = &mut self.around {
+            let left = signals::left_by_handler(invocation, around, ran);
+            if !left.is_empty() {
+                let around = Arc::make_mut(around);
+                let shown = around.views.last().map(|view| (*view.tree).clone()).unwrap_or_default();
+                let at = after(now, delay);
+                played::keep(around, left, at);
+                around.show(shown, at);
+            }
+        }
+        end
     }
 
     /// From now on this is ahead of it, but for what it is killed for first.

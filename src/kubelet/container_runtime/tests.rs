@@ -119,6 +119,8 @@ fn what_a_command_writes_is_there_for_the_next() {
     let sync = |script: &str| runtime.exec_sync(&config, id, &["sh", "-c", script].map(str::to_owned));
     let ran = ExecSyncForecast::Ends { took: seconds(2), exit_code: 0 };
     assert_eq!(sync("sleep 2; echo 2 > /tmp/x"), ran);
+    let endless = ExecSyncForecast::Ends { took: Duration::MAX, exit_code: 0 };
+    assert_eq!(sync("while true; do echo on; sleep 1; done"), endless);
     assert_eq!(sync("wget -qO- 10.0.0.9"), ExecSyncForecast::Asks);
     assert_eq!(run("cat /tmp/x").out, "1\n");
 }

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use super::container::{KubeContainer, Task};
+use super::container::KubeContainer;
 use super::context::SyncContext;
 use super::hooks::StopPurpose;
 use super::state::{KubeContainerState, RestartAction, RestartPolicy, waiting};
+use super::task::Task;
+use crate::prober::Probers;
 use apimachinery::time::Time;
 use apis::views::pod::Container as Spec;
 use clock::after;
@@ -19,12 +21,12 @@ impl KubeContainer {
     /// Without its hook, and with little grace.
     pub(crate) fn end_now(&mut self, spec: &Spec, context: &mut SyncContext<'_>) {
         let until = after(context.now, GRACE);
+        if let Some(running) = self.take_running() {
+            context.note(spec, "Normal", "Killing", format!("Stopping container {}", spec.name));
+            self.readiness = running.probers.and_then(Probers::stop_liveness_and_startup);
+            return self.signal(spec, (GRACE, context.now), StopPurpose::End, context);
+        }
         match &mut self.task {
-            Task::Run(_) => {
-                context.note(spec, "Normal", "Killing", format!("Stopping container {}", spec.name));
-                self.ready = false;
-                self.signal(spec, (GRACE, context.now), StopPurpose::End, context);
-            }
             Task::PreStop(hook) => hook.hurry(until),
             Task::Replace { until: ends, exit } | Task::Restart { until: ends, exit } => {
                 self.task = Task::Stop { until: until.min(*ends), exit: exit.clone() };
@@ -57,7 +59,7 @@ impl KubeContainer {
         self.remember_end(context);
         self.restart_count += i64::from(has_run);
         self.begins_anew = self.has_run();
-        (self.started, self.ready) = (false, false);
+        self.end_probes();
         self.restart_policy = RestartPolicy::of(context.pod, spec, is_init);
         self.state = waiting(RESTARTING, "");
         self.task = Task::Idle;

@@ -9,11 +9,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use super::context::SyncContext;
-use super::hooks::{PostStart, PreStop, StopPurpose};
-use super::image_manager::Pull;
+use super::hooks::StopPurpose;
 use super::state::{ContainerEnd, KubeContainerState, RestartAction, RestartPolicy, waiting};
+use super::task::Task;
 use crate::backoff::RetryPause;
-use crate::container_runtime::services::{Call, ContainerId, Exit, RuntimeError, RuntimeService};
+use crate::container_runtime::services::{ContainerId, Exit, RuntimeError, RuntimeService};
 use crate::probe_counts::ProbeCount;
 use crate::prober::{ProbeKind, Probers};
 use apimachinery::duration;
@@ -52,61 +52,12 @@ pub struct KubeContainer {
     pub(crate) task: Task,
     /// When it was sent its stop signal.
     pub(crate) signalled_at: Option<Time>,
+    /// What is asked of it while it is stopped, until it has ended: whether it is ready.
+    pub(crate) readiness: Option<Box<Probers>>,
     /// All containers of its pod begin anew, and it has not yet.
     pub(crate) begins_anew: bool,
     pub(crate) restarts: RetryPause,
     pub(crate) pulls: RetryPause,
-}
-
-/// What it is busy with, and until when.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Task {
-    /// It is not its turn.
-    Idle,
-    Pull(Pull),
-    Create {
-        began: Time,
-        call: Call<ContainerId>,
-    },
-    StartBackOff {
-        until: Time,
-    },
-    Run(Box<WhileRunning>),
-    /// Its hook before its end is asked.
-    PreStop(Box<PreStop>),
-    Stop {
-        until: Time,
-        exit: Exit,
-    },
-    /// It is stopped to be started from another image.
-    Replace {
-        until: Time,
-        exit: Exit,
-    },
-    /// It is stopped because a probe failed, and goes on as its restart policy says.
-    Restart {
-        until: Time,
-        exit: Exit,
-    },
-    CrashLoopBackOff {
-        until: Time,
-    },
-    /// It has ended for good.
-    Done,
-}
-
-/// What is due while its process runs.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct WhileRunning {
-    pub(crate) ready_at: Option<Time>,
-    pub(crate) ends: Option<(Time, Exit)>,
-    /// When it asks the network something; nothing while it waits for the answer.
-    pub(crate) asks_at: Option<Time>,
-    /// It waits for the answer: whatever it hears meanwhile, it does not ask again.
-    pub(crate) is_asking: bool,
-    pub(crate) probers: Option<Box<Probers>>,
-    /// Its hook is asked; until it is heard how that went nobody probes it.
-    pub(crate) hook: Option<PostStart>,
 }
 
 impl KubeContainer {
@@ -124,6 +75,7 @@ impl KubeContainer {
             unseen_runs: 0,
             task: Task::Idle,
             signalled_at: None,
+            readiness: None,
             begins_anew: false,
             restarts: RetryPause::default(),
             pulls: RetryPause::default(),
@@ -192,12 +144,11 @@ impl KubeContainer {
     /// Sends the stop signal; the process has `grace` to end. Called again with less grace, it has less.
     pub fn stop(&mut self, spec: &Spec, grace: Duration, context: &mut SyncContext<'_>) {
         let killed_at = after(context.now, grace);
+        if let Some(running) = self.take_running() {
+            context.note(spec, "Normal", "Killing", format!("Stopping container {}", spec.name));
+            return self.begin_stop(spec, (grace, running), StopPurpose::End, context);
+        }
         match &mut self.task {
-            Task::Run(running) => {
-                let ends = running.ends.take();
-                context.note(spec, "Normal", "Killing", format!("Stopping container {}", spec.name));
-                self.begin_stop(spec, (grace, ends), StopPurpose::End, context);
-            }
             Task::PreStop(hook) => hook.hurry(killed_at),
             Task::Replace { until, exit } | Task::Restart { until, exit } => {
                 self.task = Task::Stop { until: (*until).min(killed_at), exit: exit.clone() };
@@ -212,11 +163,10 @@ impl KubeContainer {
 
     /// What runs is stopped and started as its spec says now, whatever its restart policy.
     pub(crate) fn restart_as(&mut self, spec: &Spec, why: &str, context: &mut SyncContext<'_>) {
-        if let Task::Run(running) = &mut self.task {
-            let ends = running.ends.take();
+        if let Some(running) = self.take_running() {
             context.note(spec, "Normal", "Killing", format!("Container {} {why}", spec.name));
             let grace = grace_period(context.pod, None);
-            self.begin_stop(spec, (grace, ends), StopPurpose::Replace, context);
+            self.begin_stop(spec, (grace, running), StopPurpose::Replace, context);
         }
     }
 
@@ -234,10 +184,7 @@ impl KubeContainer {
 
     /// How often the probes of its run were asked; nothing where it has none, or does not run.
     pub(crate) fn probe_counts(&self, now: Time) -> Option<Vec<(ProbeKind, ProbeCount)>> {
-        match &self.task {
-            Task::Run(running) => Some(running.probers.as_ref()?.counts(now)),
-            _ => None,
-        }
+        Some(self.probers()?.counts(now))
     }
 
     /// The id of the container whose process runs.
@@ -302,21 +249,14 @@ impl KubeContainer {
     }
 
     fn due(&self) -> Option<Time> {
-        match &self.task {
-            Task::Idle | Task::Done => None,
-            Task::Run(running) => running.due(),
-            Task::PreStop(hook) => Some(hook.due()),
-            Task::Pull(pull) => pull.due(),
-            Task::Create { call, .. } => call.returns_at,
-            Task::StartBackOff { until }
-            | Task::Stop { until, .. }
-            | Task::Replace { until, .. }
-            | Task::Restart { until, .. }
-            | Task::CrashLoopBackOff { until } => Some(*until),
-        }
+        let readiness = self.readiness.as_ref().and_then(|probers| probers.due());
+        [self.task.due(), readiness].into_iter().flatten().min()
     }
 
     fn step(&mut self, spec: &Spec, due: Time, context: &mut SyncContext<'_>) {
+        if self.task.due().is_none_or(|at| at > due) {
+            return self.look_at_readiness(spec, due, context);
+        }
         match std::mem::replace(&mut self.task, Task::Done) {
             Task::Idle | Task::Done => {}
             Task::Pull(pull) => self.go_on_pulling(spec, pull, context),
@@ -348,7 +288,7 @@ impl KubeContainer {
             Task::Replace { exit, .. } => {
                 self.note_stopped(context);
                 context.note_exit(spec, &exit);
-                (self.started, self.ready) = (false, false);
+                self.end_probes();
                 self.state = KubeContainerState::Terminated(Box::new(self.ended(exit, due)));
                 self.pull(spec, context);
             }
@@ -416,7 +356,7 @@ impl KubeContainer {
 
     /// It has ended: for good, until its back-off is over, or until right now.
     pub(crate) fn end(&mut self, spec: &Spec, ended: ContainerEnd, context: &mut SyncContext<'_>) {
-        (self.started, self.ready) = (false, false);
+        self.end_probes();
         let exit_code = ended.exit.code;
         let finished_at = ended.finished_at;
         self.state = KubeContainerState::Terminated(Box::new(ended));

@@ -21,3 +21,4 @@ pub(crate) mod instrumented_services;
 mod pulling;
 mod running;
 mod stopping;
+pub(crate) mod task;

@@ -1,9 +1,10 @@
 //! What a container does while its image is pulled, and while one cannot be had.
 
-use super::container::{KubeContainer, Task};
+use super::container::KubeContainer;
 use super::context::SyncContext;
 use super::image_manager::{Pull, PullOutcome, WantedImage};
 use super::state::waiting;
+use super::task::Task;
 use crate::container_runtime::services::RuntimeError;
 use apis::views::pod::Container as Spec;
 

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use super::container::{KubeContainer, Task, WhileRunning, grace_period};
+use super::container::{KubeContainer, grace_period};
 use super::context::{Happening, SyncContext};
 use super::hooks::{PostStart, StopPurpose};
+use super::task::{Task, WhileRunning};
 use crate::container_runtime::services::{ContainerId, Exit, ProbedContainer, RuntimeContainerStatus};
 use crate::lifecycle::{self, HookForecast, HookKind, HookOutcome};
 use crate::prober::{self, Probers};
@@ -72,6 +73,51 @@ impl KubeContainer {
         Box::new(WhileRunning { ready_at, ends, asks_at, is_asking: false, probers, hook: None })
     }
 
+    /// What a probe told, other than that the container has started or is to end.
+    pub(crate) fn take_outcome(
+        &mut self,
+        spec: &Spec,
+        outcome: prober::Outcome,
+        context: &mut SyncContext<'_>,
+    ) {
+        let mut warn = |reason, text| context.note(spec, "Warning", reason, text);
+        match outcome {
+            prober::Outcome::Started | prober::Outcome::Kill(..) => {}
+            prober::Outcome::Ready(ready) => self.ready = ready,
+            prober::Outcome::Unhealthy(kind, why) => {
+                warn("Unhealthy", format!("{} probe failed: {why}", kind.name()));
+            }
+            prober::Outcome::Errored(kind, why) => {
+                warn(
+                    "Unhealthy",
+                    format!("{} probe errored and resulted in unknown state: {why}", kind.name()),
+                );
+            }
+            prober::Outcome::Warning(kind, what) => {
+                warn("ProbeWarning", format!("{} probe warning: {what}", kind.name()));
+            }
+            prober::Outcome::Asks(kind) => {
+                context.happenings.push(Happening::Probes(spec.name.clone(), kind))
+            }
+        }
+    }
+
+    /// What probes it, while it runs and while it is stopped.
+    pub(crate) fn probers(&self) -> Option<&Probers> {
+        match &self.task {
+            Task::Run(running) => running.probers.as_deref(),
+            _ => self.readiness.as_deref(),
+        }
+    }
+
+    /// What probes it, to be told something.
+    pub(crate) fn probers_mut(&mut self) -> Option<&mut Probers> {
+        match &mut self.task {
+            Task::Run(running) => running.probers.as_deref_mut(),
+            _ => self.readiness.as_deref_mut(),
+        }
+    }
+
     /// As a probe finds it.
     pub(crate) fn probed<'a>(
         &self,
@@ -87,9 +133,7 @@ impl KubeContainer {
     pub(crate) fn look_at_probes_again(&mut self, spec: &Spec, context: &SyncContext<'_>) {
         let (Some(id), Some(started_at)) = (self.running_id().cloned(), self.started_at()) else { return };
         let probed = self.probed(spec, (&id, started_at), context);
-        if let Task::Run(running) = &mut self.task
-            && let Some(probers) = &mut running.probers
-        {
+        if let Some(probers) = self.probers_mut() {
             probers.look_again(context.runtime, &probed, context.now);
         }
     }
@@ -141,23 +185,8 @@ impl KubeContainer {
                     self.started = true;
                     running.ready_at = Some(due).filter(|_| spec.readiness_probe.is_none());
                 }
-                prober::Outcome::Ready(ready) => self.ready = ready,
-                prober::Outcome::Unhealthy(kind, why) => {
-                    let text = format!("{} probe failed: {why}", kind.name());
-                    context.note(spec, "Warning", "Unhealthy", text);
-                }
-                prober::Outcome::Errored(kind, why) => {
-                    let text = format!("{} probe errored and resulted in unknown state: {why}", kind.name());
-                    context.note(spec, "Warning", "Unhealthy", text);
-                }
-                prober::Outcome::Warning(kind, what) => {
-                    let text = format!("{} probe warning: {what}", kind.name());
-                    context.note(spec, "Warning", "ProbeWarning", text);
-                }
                 prober::Outcome::Kill(kind, grace) => kill = Some((kind.name().to_lowercase(), grace)),
-                prober::Outcome::Asks(kind) => {
-                    context.happenings.push(Happening::Probes(spec.name.clone(), kind));
-                }
+                told => self.take_outcome(spec, told, context),
             }
         }
         let Some((kind, grace)) = kill else { return self.task = Task::Run(running) };
@@ -165,7 +194,7 @@ impl KubeContainer {
         let text = format!("Container {} failed {kind} probe{restarts}", spec.name);
         context.note(spec, "Normal", "Killing", text);
         let grace = grace_period(context.pod, grace);
-        self.begin_stop(spec, (grace, running.ends), StopPurpose::Restart, context);
+        self.begin_stop(spec, (grace, running), StopPurpose::Restart, context);
     }
 
     pub(crate) fn exit(
@@ -193,50 +222,5 @@ impl KubeContainer {
         let ended = self.ended(exit, finished_at);
         context.note_init_run(spec, &ended);
         self.end(spec, ended, context);
-    }
-}
-
-impl WhileRunning {
-    /// What is ahead of it is another now.
-    pub(crate) fn note(&mut self, status: RuntimeContainerStatus) {
-        self.ends = status.ends;
-        self.is_asking &= status.asks_at.is_some();
-        self.asks_at = status.asks_at.filter(|_| !self.is_asking);
-    }
-
-    pub(crate) fn due(&self) -> Option<Time> {
-        let ends = self.ends.as_ref().map(|(at, _)| *at);
-        let probers = self.probers.as_ref().and_then(|probers| probers.due());
-        let hook = self.hook.as_ref().and_then(|hook| hook.heard).map(|(at, _)| at);
-        [self.ready_at, ends, self.asks_at, probers, hook].into_iter().flatten().min()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_heard_meanwhile_makes_nobody_ask_twice() {
-        let asks = |at| RuntimeContainerStatus { ready_at: None, ends: None, asks_at: at };
-        let begun = Some(Time::UNIX_EPOCH);
-        let mut running = WhileRunning {
-            ready_at: None,
-            ends: None,
-            asks_at: None,
-            is_asking: true,
-            probers: None,
-            hook: None,
-        };
-        running.note(asks(begun));
-        assert_eq!((running.asks_at, running.is_asking), (None, true));
-        // It has the answer, and asks the next.
-        running.is_asking = false;
-        running.note(asks(begun));
-        assert_eq!((running.asks_at, running.due()), (begun, begun));
-        // What it asked for is not asked any more.
-        running.is_asking = true;
-        running.note(asks(None));
-        assert_eq!((running.asks_at, running.is_asking), (None, false));
     }
 }

@@ -2,26 +2,54 @@
 
 use std::time::Duration;
 
-use super::container::{KubeContainer, Task};
+use super::container::KubeContainer;
 use super::context::{Happening, SyncContext};
 use super::hooks::{PreStop, StopPurpose};
 use super::state::KubeContainerState;
+use super::task::{Task, WhileRunning};
 use crate::container_runtime::services::Exit;
 use crate::lifecycle::{self, HookForecast, HookKind};
+use crate::prober::Probers;
 use apimachinery::time::Time;
 use apis::views::pod::Container as Spec;
 use clock::after;
 
 impl KubeContainer {
+    /// What is due while its process runs, when it does: it is up to the caller what it does next.
+    pub(crate) fn take_running(&mut self) -> Option<Box<WhileRunning>> {
+        match std::mem::replace(&mut self.task, Task::Done) {
+            Task::Run(running) => Some(running),
+            task => {
+                self.task = task;
+                None
+            }
+        }
+    }
+
+    /// Asks whether it is still ready: as long as it runs it is, unless a probe says otherwise
+    /// (`prober.Manager.UpdatePodStatus`).
+    pub(crate) fn look_at_readiness(&mut self, spec: &Spec, due: Time, context: &mut SyncContext<'_>) {
+        let Some(readiness) = &mut self.readiness else { return };
+        let outcomes = readiness.ask(due, &|| context.is_fair());
+        outcomes.into_iter().for_each(|outcome| self.take_outcome(spec, outcome, context));
+    }
+
+    /// Its process has ended: it is neither started nor ready, and nobody asks.
+    pub(crate) fn end_probes(&mut self) {
+        (self.started, self.ready) = (false, false);
+        self.readiness = None;
+    }
+
     /// Runs its hook, then sends the stop signal; the process has `grace` for both.
     pub(crate) fn begin_stop(
         &mut self,
         spec: &Spec,
-        (grace, ends): (Duration, Option<(Time, Exit)>),
+        (grace, running): (Duration, Box<WhileRunning>),
         purpose: StopPurpose,
         context: &mut SyncContext<'_>,
     ) {
-        self.ready = false;
+        let WhileRunning { ends, probers, .. } = *running;
+        self.readiness = probers.and_then(Probers::stop_liveness_and_startup);
         let (Some(id), Some(started_at)) = (self.running_id().cloned(), self.started_at()) else {
             return self.task = task(purpose, context.now, Exit::killed());
         };
@@ -73,9 +101,13 @@ impl KubeContainer {
         purpose: StopPurpose,
         context: &mut SyncContext<'_>,
     ) {
-        let KubeContainerState::Running { id, .. } = &self.state else { return };
+        let KubeContainerState::Running { id, started_at } = self.state.clone() else { return };
         let config = context.config(spec, self.restart_count);
-        let call = context.runtime.stop_container(&config, id, grace, at);
+        let call = context.runtime.stop_container(&config, &id, grace, at);
+        let probed = self.probed(spec, (&id, started_at), context);
+        if let Some(readiness) = &mut self.readiness {
+            readiness.look_at_files_again(context.runtime, &probed, at);
+        }
         let exit = call.result.unwrap_or_else(|_| Exit::killed());
         self.signalled_at = Some(at);
         self.task = task(purpose, call.returns_at.unwrap_or(Time::MAX_UTC), exit);

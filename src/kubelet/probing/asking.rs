@@ -9,7 +9,7 @@ use crate::container_runtime::services::{
     ContainerConfig, ContainerId, ExecCommand, ProbeAnswer, ProbeForecast, ProbedContainer,
 };
 use crate::kubelet::Kubelet;
-use crate::kuberuntime::container::{KubeContainer, Task};
+use crate::kuberuntime::container::KubeContainer;
 use crate::lifecycle::HookKind;
 use crate::pod_workers::PodWorker;
 use crate::prober::ProbeKind;
@@ -43,9 +43,7 @@ impl Kubelet {
             let answer = kubelet.ask_probe(&asked).await;
             let now = kubelet.shared.context.clock.now();
             let hear = |container: &mut KubeContainer| {
-                if let Task::Run(running) = &mut container.task
-                    && let Some(probers) = &mut running.probers
-                {
+                if let Some(probers) = container.probers_mut() {
                     probers.hear(kind, answer, now);
                 }
             };

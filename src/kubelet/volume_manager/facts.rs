@@ -36,14 +36,7 @@ pub struct VolumeFacts<'a> {
 impl<'a> VolumeFacts<'a> {
     /// The name that the pod calls itself.
     pub fn hostname(&self) -> &'a str {
-        match self.pod.spec.hostname.as_str() {
-            _ if self.pod.spec.hostname_override.is_some() => {
-                self.pod.spec.hostname_override.as_deref().unwrap_or_default()
-            }
-            _ if self.pod.spec.host_network => &self.pod.spec.node_name,
-            "" => &self.metadata.name,
-            name => name,
-        }
+        self.pod.spec.host_name(&self.metadata.name)
     }
 
     /// What `hostname` says in it: with its domain, where the pod wants that (`setHostnameAsFQDN`).

@@ -11,7 +11,7 @@ use super::{environment, volumes};
 use apimachinery::time::Time;
 use apis::views::pod::Container;
 use machine::file_system::View;
-use machine::surroundings::{Surroundings, program_of};
+use machine::surroundings::{Surroundings, program_of, sysctl_name};
 
 /// What a run of `container` that starts now finds.
 ///
@@ -32,7 +32,7 @@ pub fn surroundings(
         View { after: Duration::ZERO, tree: Arc::new(volumes::view(facts, container, &mounts, written)) };
     let (own, of_pod) = (&detail.security_context, &facts.detail.spec.security_context);
     let start_bytes = variables.iter().map(|(name, value)| name.len() + value.len()).sum();
-    let sysctls = of_pod.sysctls.iter().map(|sysctl| (sysctl.name.clone(), sysctl.value.clone()));
+    let sysctls = of_pod.sysctls.iter().map(|sysctl| (sysctl_name(&sysctl.name), sysctl.value.clone()));
     Ok(Surroundings {
         image: container.image.clone(),
         variables,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::flags::flag;
-use crate::file_system::{self, File};
+use crate::file_system::{self, File, FileStamp};
 use crate::interpreter::player::{AfterCommand, Player};
 
 const NEW_FILE: &str = "mount-tester new file\n";
@@ -71,8 +71,8 @@ fn show_file(player: &mut Player<'_>, what: &str, path: &str) -> bool {
     let permissions = if what == "mode" { file.permissions() } else { plain.permissions() };
     let said = match what {
         "owner" => {
-            let group = player.around.group;
-            format!("owner UID of {path:?}: 0\nowner GID of {path:?}: {group}\n")
+            let FileStamp { user, group, .. } = player.stamp_at(path, &file);
+            format!("owner UID of {path:?}: {user}\nowner GID of {path:?}: {group}\n")
         }
         what => format!("{what} of file {path:?}: {permissions}\n"),
     };

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::{OTHERS, PLAYED, PREPARED};
 use crate::exec::exec_told;
+use crate::file_system::MountedVolume;
 use crate::given::given;
 use crate::process::{self, Played};
 use crate::surroundings::Surroundings;
@@ -80,11 +81,17 @@ fn files_that_are_not_there_are_told_of() {
         "error from stat(\"/x\"): no such file or directory",
     ];
     assert_eq!(said(&words), (lines.map(str::to_owned).to_vec(), Some(1)));
-    let mounts = vec![crate::surroundings::kept_mount("/v")];
-    let around = Surroundings { mounts, group: 7, ..Surroundings::default() };
-    let found = played(&["mounttest", "--file_owner=/v"], &around);
-    let lines: Vec<String> = found.lines.into_iter().map(|line| line.text).collect();
-    assert_eq!(lines, ["owner UID of \"/v\": 0", "owner GID of \"/v\": 7"]);
+    let mounts = vec![MountedVolume { group: Some(7), ..crate::surroundings::kept_mount("/v") }];
+    let around = Surroundings { mounts, user: 5, group: 6, ..Surroundings::default() };
+    // A volume's group is that of what is made in it.
+    for (words, path, user) in
+        [(vec!["--file_owner=/v"], "/v", 0), (vec!["--new_file_0660=/v/f", "--file_owner=/v/f"], "/v/f", 5)]
+    {
+        let found = played(&[&["mounttest"], &words[..]].concat(), &around);
+        let lines: Vec<String> = found.lines.into_iter().map(|line| line.text).collect();
+        let wanted = [format!("owner UID of {path:?}: {user}"), format!("owner GID of {path:?}: 7")];
+        assert!(lines.ends_with(&wanted), "{lines:?}");
+    }
 }
 
 #[test]

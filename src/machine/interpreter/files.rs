@@ -1,12 +1,14 @@
 //! The files of a script while it is played: what volumes show, and what it wrote itself.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::disk;
 use super::player::Player;
 use crate::bounds::{MAX_PATH_BYTES, ScriptFault};
 use crate::byte_text;
 use crate::file_system::{self, File, FileStamp, SET_GROUP, Tree};
+use crate::surroundings::ForeignFile;
 
 /// So many links are followed one after another (`ELOOP`): then the path stays, and nothing is there.
 const MAX_LINKS: usize = 40;
@@ -77,6 +79,21 @@ impl Player<'_> {
     fn view(&self) -> Option<&Tree> {
         let view = self.around.views.iter().rev().find(|view| view.after <= self.elapsed);
         view.or(self.around.views.first()).map(|view| &*view.tree)
+    }
+
+    /// Time comes to `end`: what others write or remove until then is as they leave it, whatever this process
+    /// did before.
+    pub(crate) fn meet_foreign(&mut self, end: Duration) {
+        let until = end.min(self.until);
+        let is_met = |foreign: &ForeignFile| self.elapsed < foreign.after && foreign.after <= until;
+        let met = self.around.foreign.iter().filter(|(_, foreign)| is_met(foreign));
+        let met: Vec<&String> = met.map(|(path, _)| path).collect();
+        for path in met {
+            if let Some(own) = self.written.remove(path) {
+                self.disk.remove(path, own.as_ref());
+                self.has_changed = true;
+            }
+        }
     }
 
     /// All files, in the order of their paths.

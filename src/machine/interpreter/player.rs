@@ -448,6 +448,7 @@ impl<'a> Player<'a> {
             self.take_snapshot();
             self.steps_at_pause = self.steps_left;
         }
+        self.meet_foreign(end);
         self.elapsed = end;
         let is_over = self.elapsed > self.until || self.elapsed == Duration::MAX;
         if is_over { AfterCommand::OutOfTime } else { AfterCommand::Go }

@@ -63,7 +63,8 @@ impl NginxExchange<'_> {
                 });
             }
             let is_hidden = |mount: &file_system::MountedVolume| file_system::is_within(&mount.path, &path);
-            if around.mounts.iter().any(is_hidden) || matches!(around.foreign.get(&path), Some(None)) {
+            let is_removed = around.foreign.get(&path).is_some_and(|foreign| foreign.file.is_none());
+            if around.mounts.iter().any(is_hidden) || is_removed {
                 return None;
             }
         }

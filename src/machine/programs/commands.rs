@@ -18,6 +18,7 @@ use crate::file_system;
 use crate::interpreter::dialect::Dialect;
 use crate::interpreter::player::{AfterCommand, Player};
 use crate::shell::{self, Script, ScriptReading, Unplayable, Word};
+use crate::surroundings::sysctl_name;
 
 /// As the nodes say it of themselves.
 const KERNEL: &str = "6.12.48+deb13-amd64";
@@ -371,10 +372,11 @@ fn simple(player: &mut Player<'_>, name: &str, words: &[&str]) {
             [] => "Linux\n".into(),
             words => uname(player, words),
         },
-        ("sysctl", [name, ..]) => match player.around.sysctls.get(*name) {
-            Some(value) => format!("{name} = {value}\n"),
-            None => format!("{name} = 0\n"),
-        },
+        ("sysctl", [name, ..]) => {
+            let name = sysctl_name(name);
+            let value = player.around.sysctls.get(&name).map_or("0", String::as_str);
+            format!("{name} = {value}\n")
+        }
         _ => return,
     };
     player.say(&said);

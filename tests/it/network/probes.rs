@@ -339,3 +339,72 @@ async fn known_commands_are_run_in_containers_of_any_image() {
     assert!(probed.is_ready("does").await);
     probed.0.stop().await;
 }
+
+/// Endpoints go on serving while they end (`prober.Manager`, KEP-1672).
+#[tokio::test]
+async fn who_is_stopped_is_ready_as_long_as_it_runs_unless_a_probe_says_otherwise() {
+    let probed = Probed::start().await;
+    let lingers = |name: &str| {
+        let script = format!(
+            "end() {{\nrm -f /tmp/{name}; sleep 25\n}}\ntrap end TERM\ntouch /tmp/{name}\n\
+             while true; do sleep 1; done"
+        );
+        json!({"image": "busybox", "command": ["sh", "-c", script]})
+    };
+    let asked = |name: &str| {
+        let mut container = lingers(name);
+        container["readinessProbe"] = json!({"exec": {"command": ["cat", "/tmp/ready"]}, "periodSeconds": 5,
+            "failureThreshold": 1});
+        container
+    };
+    probed.run("unasked", json!({}), lingers("ready")).await;
+    probed.run("asked", json!({}), asked("ready")).await;
+    for name in ["unasked", "asked"] {
+        assert!(probed.is_ready(name).await, "{name}");
+        let client = probed.0.client();
+        client.delete(&PODS, "default", name, &DeleteOptions::default()).await.unwrap();
+    }
+    probed.pass(1).await;
+    assert!(probed.is_ready("unasked").await && probed.is_ready("asked").await);
+    probed.pass(8).await;
+    assert!(probed.is_ready("unasked").await);
+    assert!(!probed.is_ready("asked").await, "its handler has removed what the probe looks at");
+    assert_eq!(probed.told("asked", "Unhealthy").await.len(), 1);
+    probed.pass(30).await;
+    for name in ["unasked", "asked"] {
+        assert!(probed.0.client().get(&PODS, "default", name).await.is_err(), "{name} is gone");
+    }
+}
+
+/// Whoever takes away what a process has made takes it away, until the process makes it again.
+#[tokio::test]
+async fn a_file_of_the_process_that_somebody_removes_is_gone() {
+    let probed = Probed::start().await;
+    let script = "touch /tmp/ready; sleep 60; touch /tmp/ready; while true; do sleep 1; done";
+    let mut container = readiness(json!({"exec": {"command": ["cat", "/tmp/ready"]}}));
+    container["image"] = "busybox".into();
+    container["command"] = json!(["sh", "-c", script]);
+    probed.run("web", json!({}), container).await;
+    assert!(probed.is_ready("web").await);
+    probed.exec("web", &["rm", "/tmp/ready"]).await;
+    probed.pass(6).await;
+    assert!(!probed.is_ready("web").await);
+    assert_eq!(probed.restarts("web").await, 0);
+    probed.pass(60).await;
+    assert!(probed.is_ready("web").await);
+}
+
+/// A hook before the end has as long as its pod, and nobody is told that it did not get ready.
+#[tokio::test]
+async fn a_hook_that_never_ends_is_waited_for_as_long_as_the_grace_lasts() {
+    let probed = Probed::start().await;
+    let command = json!(["sh", "-c", "while true; do echo on; sleep 1; done"]);
+    let container = json!({"image": "nginx", "lifecycle": {"preStop": {"exec": {"command": command}}}});
+    probed.run("web", json!({}), container).await;
+    probed.0.client().delete(&PODS, "default", "web", &DeleteOptions::default()).await.unwrap();
+    probed.pass(25).await;
+    assert!(probed.is_ready("web").await);
+    probed.pass(10).await;
+    assert!(probed.0.client().get(&PODS, "default", "web").await.is_err());
+    assert!(probed.told("web", "FailedPreStopHook").await.is_empty());
+}
