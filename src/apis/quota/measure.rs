@@ -21,6 +21,11 @@ pub trait Measure: Send + Sync {
         is_create && subresource.is_empty()
     }
 
+    /// Whether an update of a part that it handles may change what is used, now that it is known.
+    fn concerns(&self, _old: &Value, _new: &Value, _subresource: &str) -> bool {
+        true
+    }
+
     /// Whether it measures what a quota calls `name`.
     fn measures(&self, _name: &str) -> bool {
         false

@@ -39,6 +39,11 @@ impl Evaluator {
         Evaluator { resource: kind.group_resource(), measure: kind.measure, around: None }
     }
 
+    /// Whether an update of a part that it handles may change what is used (`Evaluator.Handles`).
+    pub fn concerns(&self, old: &Value, new: &Value, subresource: &str) -> bool {
+        self.measure.concerns(old, new, subresource)
+    }
+
     /// Whether what is used depends on other objects, which [`Evaluator::among`] wants to have.
     pub fn looks_around(&self) -> bool {
         self.measure.looks_around()

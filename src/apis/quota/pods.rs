@@ -42,7 +42,13 @@ pub struct PodMeasure;
 
 impl Measure for PodMeasure {
     fn handles(&self, is_create: bool, subresource: &str) -> bool {
-        if is_create { subresource.is_empty() } else { subresource == "resize" }
+        subresource.is_empty() || subresource == "resize" && !is_create
+    }
+
+    /// A pod that is to end at a time counts where others do not, and the other way round.
+    fn concerns(&self, old: &Value, new: &Value, subresource: &str) -> bool {
+        let ends = |pod: &Value| at(pod, "spec.activeDeadlineSeconds").is_null();
+        subresource == "resize" || ends(old) != ends(new)
     }
 
     fn measures(&self, name: &str) -> bool {
@@ -154,6 +160,14 @@ fn constraints(required: &[&str], pod: &Value) -> Result<(), MissingAmounts> {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn an_update_is_counted_that_moves_a_pod_to_another_scope() {
+        let (plain, ending) = (json!({"spec": {}}), json!({"spec": {"activeDeadlineSeconds": 60}}));
+        assert!(PodMeasure.concerns(&plain, &ending, "") && PodMeasure.concerns(&ending, &plain, ""));
+        assert!(!PodMeasure.concerns(&ending, &ending, "") && PodMeasure.concerns(&plain, &plain, "resize"));
+        assert!(PodMeasure.handles(false, "") && !PodMeasure.handles(false, "status"));
+    }
 
     #[test]
     fn containers_must_say_what_is_limited() {

@@ -34,6 +34,24 @@ fn pod(name: &str) -> Value {
     json!({"metadata": {"name": name}, "spec": {"containers": [container]}})
 }
 
+/// Nobody has to wait until somebody has counted again.
+#[tokio::test]
+async fn a_pod_that_is_told_to_end_is_charged_where_such_pods_are() {
+    let fixture = Fixture::start().await;
+    let mut ending = quota(json!({"pods": "1"}));
+    ending["spec"]["scopes"] = json!(["Terminating"]);
+    fixture.create(&RESOURCE_QUOTAS, NAMESPACE, ending).await;
+    uses(&fixture, json!({"pods": "0"})).await;
+    fixture.create(&PODS, NAMESPACE, pod("a")).await;
+    fixture.patch(&PODS, "a", json!({"spec": {"activeDeadlineSeconds": 3600}})).await;
+    uses(&fixture, json!({"pods": "1"})).await;
+    let mut other = pod("b");
+    other["spec"]["activeDeadlineSeconds"] = 3600.into();
+    let refused = fixture.client.create(&PODS, NAMESPACE, other).await.unwrap_err();
+    assert!(refused.message.contains("exceeded quota: q, requested: pods=1, used: pods=1"), "{refused}");
+    fixture.create(&PODS, NAMESPACE, pod("c")).await;
+}
+
 #[tokio::test]
 async fn what_is_there_is_counted_and_what_goes_is_given_back() {
     let fixture = Fixture::start().await;

@@ -18,6 +18,10 @@ pub fn pod(pod: &mut Value) {
             items_mut(pod, &format!("spec.{list}")).iter_mut().for_each(host_ports);
         }
     }
+    // Of a pod alone, and of no template (`Convert_v1_Pod_To_core_Pod`).
+    if number(pod, "spec.terminationGracePeriodSeconds") < 0 {
+        set(pod, "spec.terminationGracePeriodSeconds", 1);
+    }
     pod_spec(pod, "spec");
     status_addresses(pod);
 }

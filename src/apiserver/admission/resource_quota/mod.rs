@@ -73,6 +73,10 @@ impl ResourceQuota {
         new: &Value,
         old: Option<&Value>,
     ) -> Result<(), Status> {
+        let mut evaluator = Evaluator::of(attributes.kind);
+        if old.is_some_and(|old| !evaluator.concerns(old, new, attributes.subresource)) {
+            return Ok(());
+        }
         let resource = attributes.kind.group_resource();
         let is_limited = |limited: &&LimitedResource| {
             *limited.resource == *resource.resource && *limited.api_group == *resource.group
@@ -83,7 +87,6 @@ impl ResourceQuota {
         if quotas.is_empty() && limited.is_empty() {
             return Ok(());
         }
-        let mut evaluator = Evaluator::of(attributes.kind);
         if evaluator.looks_around() {
             evaluator = evaluator.among(self.around(attributes.namespace, new).await?);
         }
