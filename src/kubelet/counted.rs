@@ -49,6 +49,7 @@ pub(crate) struct KubeletCounts {
     /// Of all types.
     started: AtomicU64,
     started_containers: Family<1>,
+    terminated_containers: Family<3>,
     evictions: Family<1>,
     preemptions: Family<1>,
     pod_starts: Histogram,
@@ -76,6 +77,11 @@ impl KubeletCounts {
                 "kubelet_started_containers_total",
                 "[ALPHA] Cumulative number of containers started",
                 ["container_type"],
+            ),
+            terminated_containers: Family::counter(
+                "kubelet_terminated_containers_total",
+                "[ALPHA] Cumulative number of container terminations.",
+                ["container_type", "exit_code", "reason"],
             ),
             evictions: Family::counter(
                 "kubelet_evictions",
@@ -158,6 +164,11 @@ impl KubeletCounts {
             Happening::Event(event) if event.reason == "Started" => {
                 self.started.fetch_add(1, Ordering::Relaxed);
                 self.started_containers.count([container_type(event.list)]);
+            }
+            Happening::ContainerExited { list, exit_code, reason, .. } => {
+                let usual = if *exit_code == 0 { "Completed" } else { "Error" };
+                let reason = if reason.is_empty() { usual } else { reason };
+                self.terminated_containers.count([container_type(list), &exit_code.to_string(), reason]);
             }
             Happening::Event(event) => self.resizes.told(event.reason),
             _ => {}
@@ -254,6 +265,7 @@ impl Render for KubeletCounts {
         }
         self.preemptions.render(out);
         self.started_containers.render(out);
+        self.terminated_containers.render(out);
         let name = "kubelet_started_pods_total";
         heading(out, name, "counter", "[ALPHA] Cumulative number of pods started");
         let _ = writeln!(out, "{name} {}", self.started_pods.load(Ordering::Relaxed));

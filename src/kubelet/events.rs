@@ -92,7 +92,7 @@ impl Dependencies {
                 self.record_prepared(worker, cause);
                 Step::SandboxCreated { node, pod, address: address.as_str().into() }
             }
-            Happening::ContainerExited { container, exit_code, reason } => {
+            Happening::ContainerExited { container, exit_code, reason, .. } => {
                 let (container, exit_code) = (container.as_str().into(), *exit_code);
                 Step::ContainerExited { node, pod, container, exit_code, reason: flow.name(reason) }
             }

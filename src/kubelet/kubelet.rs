@@ -342,8 +342,9 @@ impl Kubelet {
         tracing::info!(node = self.node_name(), pod = %object.shared_key(), "SyncLoop ADD");
         let pod = object.view::<Pod>();
         self.note_usage(&pod);
-        let is_new = pod.status.start_time.is_none();
-        let rejection = if is_new { self.rejection(state, &pod, misplaced) } else { None };
+        let sysctls = &self.options().allowed_unsafe_sysctls;
+        let refuse = || sysctls.refusal(&object).or_else(|| self.rejection(state, &pod, misplaced));
+        let rejection = if pod.status.start_time.is_none() { refuse() } else { None };
         state.workers.insert(uid.clone(), Entry::new(object.clone()));
         let loan = Loan::new(self.pods.clone(), uid.clone(), None);
         Turn { new: Some((object, rejection)), kind: TurnKind::Create, ..Turn::new(loan, now) }
@@ -367,8 +368,7 @@ impl Kubelet {
         if is_short && self.make_room(state, pod, rejection.as_ref()) {
             rejection = None;
         }
-        let system = &shared.config.info.operating_system;
-        rejection.or(misplaced).or_else(|| admission::wrong_system(pod, system))
+        rejection.or(misplaced).or_else(|| admission::wrong_system(pod, &shared.config.info.operating_system))
     }
 
     /// Tells what happened in a turn, and takes the worker back.

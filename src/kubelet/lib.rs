@@ -67,6 +67,7 @@ mod resizing;
 mod restart_all;
 mod sandbox_state;
 mod static_pods;
+pub mod sysctl;
 
 mod counted;
 pub mod dependencies;

@@ -9,6 +9,7 @@ use super::backoff;
 use super::credential_provider::PrivateRegistries;
 use super::eviction_manager::{EvictionThresholds, SignalPeriods, SignalReclaims};
 use super::node_refusal::NodeRefusal;
+use super::sysctl::AllowedSysctls;
 use apimachinery::duration::{parse_flag, parse_period};
 use clap::Args;
 use component_base::flags::defaults;
@@ -44,6 +45,11 @@ pub struct KubeletOptions {
     /// A folder whose files are static pods, which each node runs: of each it has a mirror pod.
     #[arg(long, value_name = "DIR")]
     pub pod_manifest_path: Option<PathBuf>,
+    /// Kernel parameters that pods may set beside the safe ones, or patterns as kernel.msg*.
+    ///
+    /// A pod that sets another fails with the reason SysctlForbidden.
+    #[arg(long, default_value = "", value_name = "SYSCTL,...")]
+    pub allowed_unsafe_sysctls: AllowedSysctls,
     /// Less of something than this is left, by what pods use, and a pod is evicted at once.
     ///
     /// Signals are memory.available, nodefs.available, imagefs.available (the same disk) and

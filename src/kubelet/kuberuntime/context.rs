@@ -42,6 +42,8 @@ pub enum Happening {
     ContainerExited {
         /// Its name.
         container: String,
+        /// In which list of its pod it is, as `initContainers`.
+        list: &'static str,
         /// What its process returned.
         exit_code: i32,
         /// Why, as `OOMKilled`; empty where the exit code says it all.
@@ -166,14 +168,18 @@ impl<'a> SyncContext<'a> {
 
     /// Notes what happened to a container.
     pub fn note(&mut self, spec: &Spec, event_type: &'static str, reason: &'static str, message: String) {
+        let (container, list) = (spec.name.clone(), self.list_of(spec));
+        self.happenings.push(Happening::Event(PodEvent { container, list, event_type, reason, message }));
+    }
+
+    /// In which list of its pod a container is.
+    fn list_of(&self, spec: &Spec) -> &'static str {
         let is_in = |list: &[Spec]| list.iter().any(|own| std::ptr::eq(own, spec));
-        let list = match &self.pod.spec {
+        match &self.pod.spec {
             pod if is_in(&pod.init_containers) => "initContainers",
             pod if is_in(&pod.ephemeral_containers) => "ephemeralContainers",
             _ => "containers",
-        };
-        let container = spec.name.clone();
-        self.happenings.push(Happening::Event(PodEvent { container, list, event_type, reason, message }));
+        }
     }
 
     /// Notes that a verb of CRI returns now that was called then.
@@ -198,7 +204,8 @@ impl<'a> SyncContext<'a> {
         let is_usual = matches!(&*exit.reason, "Completed" | "Error");
         let reason = if is_usual { String::new() } else { exit.reason.clone() };
         let (container, exit_code) = (spec.name.clone(), exit.code);
-        self.happenings.push(Happening::ContainerExited { container, exit_code, reason });
+        let list = self.list_of(spec);
+        self.happenings.push(Happening::ContainerExited { container, list, exit_code, reason });
     }
 
     /// What its containers find, when they look.

@@ -12,7 +12,7 @@ use apis::views::pod::Container as Spec;
 /// Pods that say none of these are not looked at.
 const SAID: [&str; 3] = ["\"runAs", "\"fsGroup\"", "\"supplementalGroups\""];
 /// Images whose user is known, by the last part of their names.
-const USERS: [(&str, i64); 28] = [
+const USERS: [(&str, i64); 29] = [
     ("nginx-unprivileged", 101),
     ("pause", 65535),
     ("coredns", 65532),
@@ -31,6 +31,7 @@ const USERS: [(&str, i64); 28] = [
     ("mysql", 0),
     ("nginx", 0),
     ("node", 0),
+    ("nonroot", 1234),
     ("perl", 0),
     ("postgres", 0),
     ("python", 0),
@@ -104,7 +105,7 @@ impl PodUsers {
 }
 
 /// As whom an image runs that is not told; none of one whose user nobody knows, as of an operator's own.
-fn user_of_image(image: &str) -> Option<i64> {
+pub(crate) fn user_of_image(image: &str) -> Option<i64> {
     let name = image.split(['@']).next().unwrap_or_default();
     let (path, tag) = name.rsplit_once(':').filter(|(_, tag)| !tag.contains('/')).unwrap_or((name, ""));
     if tag.contains(NON_ROOT_TAG) {

@@ -8,6 +8,7 @@ use super::config_error::ContainerConfigError;
 use super::facts::VolumeFacts;
 use super::host_files::WrittenFiles;
 use super::{environment, volumes};
+use crate::kuberuntime::security::user_of_image;
 use apimachinery::time::Time;
 use apis::views::pod::Container;
 use machine::file_system::View;
@@ -33,6 +34,7 @@ pub fn surroundings(
     let (own, of_pod) = (&detail.security_context, &facts.detail.spec.security_context);
     let start_bytes = variables.iter().map(|(name, value)| name.len() + value.len()).sum();
     let sysctls = of_pod.sysctls.iter().map(|sysctl| (sysctl_name(&sysctl.name), sysctl.value.clone()));
+    let by_image = || user_of_image(&container.image);
     Ok(Surroundings {
         image: container.image.clone(),
         variables,
@@ -42,7 +44,7 @@ pub fn surroundings(
         views: vec![view],
         folder: detail.working_dir.clone(),
         hostname: facts.kernel_hostname().into_owned(),
-        user: own.run_as_user.or(of_pod.run_as_user).unwrap_or(0),
+        user: own.run_as_user.or(of_pod.run_as_user).or_else(by_image).unwrap_or(0),
         group: own.run_as_group.or(of_pod.run_as_group).unwrap_or(0),
         groups: of_pod.supplemental_groups.iter().chain(&of_pod.fs_group).copied().collect(),
         is_root_read_only: own.read_only_root_filesystem == Some(true),

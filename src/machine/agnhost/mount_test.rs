@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::flags::flag;
-use crate::file_system::{self, File, FileStamp};
+use crate::file_system::{self, File, FileStamp, SET_GROUP, STICKY};
 use crate::interpreter::player::{AfterCommand, Player};
 
 const NEW_FILE: &str = "mount-tester new file\n";
@@ -68,7 +68,7 @@ fn show_file(player: &mut Player<'_>, what: &str, path: &str) -> bool {
     };
     // As Go writes them: what kind of file it is belongs to the mode alone.
     let plain = File { mode: file.mode & 0o777, is_folder: false, ..file.clone() };
-    let permissions = if what == "mode" { file.permissions() } else { plain.permissions() };
+    let permissions = if what == "mode" { go_mode(&file) } else { plain.permissions() };
     let said = match what {
         "owner" => {
             let FileStamp { user, group, .. } = player.stamp_at(path, &file);
@@ -80,10 +80,19 @@ fn show_file(player: &mut Player<'_>, what: &str, path: &str) -> bool {
     true
 }
 
-/// Everybody may write into a volume.
+/// A mode as Go writes it (`fs.FileMode.String`): what it is comes before who may do what.
+fn go_mode(file: &File) -> String {
+    let flags = [(file.is_folder, 'd'), (file.mode & SET_GROUP != 0, 'g'), (file.mode & STICKY != 0, 't')];
+    let told: String = flags.iter().filter(|(is_set, _)| *is_set).map(|(_, letter)| letter).collect();
+    let plain = File { mode: file.mode & 0o777, is_folder: false, ..file.clone() }.permissions();
+    if told.is_empty() { plain } else { told + &plain[1..] }
+}
+
+/// Everybody may write into a volume; into the node's `/tmp`, too, where each takes away his own.
 fn root_of_volume(player: &Player<'_>, path: &str) -> Option<File> {
-    let is_root = player.around.mounts.iter().any(|mount| mount.path.trim_end_matches('/') == path);
-    is_root.then(|| File::folder(0o777))
+    let mut mounts = player.around.mounts.iter();
+    let mount = mounts.find(|mount| mount.path.trim_end_matches('/') == path)?;
+    Some(File::folder(if mount.volume == "/tmp" { 0o777 | STICKY } else { 0o777 }))
 }
 
 fn show_content(player: &mut Player<'_>, path: &str) -> bool {
