@@ -404,12 +404,17 @@ impl PodWorker {
     /// Whether the others may start, and when something is due.
     fn advance_init_containers(&mut self, context: &mut SyncContext<'_>) -> (bool, Option<Time>) {
         let mut due = None;
-        for (container, spec) in self.init_containers.iter_mut().zip(&context.pod.spec.init_containers) {
+        // Whoever has let the others begin keeps nobody waiting when it starts again.
+        let has_begun = |container: &KubeContainer| container.has_run() && !container.begins_anew;
+        let have_others_begun = self.containers.iter().any(has_begun);
+        let last_begun = self.init_containers.iter().rposition(has_begun);
+        let specs = &context.pod.spec.init_containers;
+        for (place, (container, spec)) in self.init_containers.iter_mut().zip(specs).enumerate() {
             if self.image_volumes.let_start(container, spec, context) {
                 due = earliest([due, container.advance(spec, context)]);
             }
             let passed = if is_sidecar(spec) {
-                container.started || (container.has_run() && !container.begins_anew)
+                container.started || have_others_begun || last_begun.is_some_and(|last| last > place)
             } else {
                 container.has_succeeded()
             };

@@ -376,6 +376,35 @@ async fn who_is_stopped_is_ready_as_long_as_it_runs_unless_a_probe_says_otherwis
     }
 }
 
+/// Its startup probe says when a sidecar has started; when it starts again nobody waits for it.
+#[tokio::test]
+async fn others_wait_until_a_sidecar_has_started() {
+    let probed = Probed::start().await;
+    let script = "touch /tmp/ready; sleep 20; touch /tmp/startup; sleep 60; exit 1";
+    let probe = |file: &str, seconds: i64| json!({"exec": {"command": ["cat", file]}, "periodSeconds": seconds, "failureThreshold": 60});
+    let sidecar = json!({"name": "side", "image": "busybox", "restartPolicy": "Always",
+        "command": ["sh", "-c", script], "startupProbe": probe("/tmp/startup", 2),
+        "readinessProbe": probe("/tmp/ready", 30)});
+    let spec = json!({"initContainers": [sidecar, {"name": "once", "image": "busybox", "command": ["true"]}],
+        "containers": [{"name": "main", "image": "nginx"}]});
+    let pod = json!({"metadata": {"name": "web"}, "spec": spec});
+    probed.0.client().create(&PODS, "default", pod).await.unwrap();
+    let state = async || {
+        let status = probed.pod("web").await["status"].clone();
+        let main = &status["containerStatuses"][0]["state"];
+        let side = &status["initContainerStatuses"][0];
+        (main["waiting"]["reason"] == "PodInitializing", side["started"] == true, side["ready"] == true)
+    };
+    probed.pass(15).await;
+    assert_eq!(state().await, (true, false, false));
+    // It is asked whether it is ready as soon as it has started.
+    probed.pass(10).await;
+    assert_eq!(state().await, (false, true, true));
+    probed.pass(60).await;
+    assert_eq!(state().await, (false, false, false), "it has started again");
+    assert!(probed.is_ready("web").await);
+}
+
 /// Whoever takes away what a process has made takes it away, until the process makes it again.
 #[tokio::test]
 async fn a_file_of_the_process_that_somebody_removes_is_gone() {
