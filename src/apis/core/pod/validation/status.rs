@@ -58,8 +58,7 @@ fn claim_statuses(status: &Field, spec: &Field, errors: &mut FieldErrors) {
         }
         let made = claim.child("resourceClaimName");
         if made.is_set() {
-            // Upstream says it of the name beside.
-            made.shown_as(name.path.as_str()).invalid_each(dns1123_subdomain(made.text()), errors);
+            made.invalid_each(dns1123_subdomain(made.text()), errors);
         }
     }
     let extended = status.child("extendedResourceClaimStatus");
