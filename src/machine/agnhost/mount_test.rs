@@ -58,7 +58,11 @@ pub(super) fn run(player: &mut Player<'_>, arguments: &[String]) -> AfterCommand
 }
 
 fn show_file(player: &mut Player<'_>, what: &str, path: &str) -> bool {
-    let Some(file) = player.file(path).or_else(|| root_of_volume(player, path)) else {
+    // A folder of a volume that is mounted by its `subPath` is as open as the volume.
+    let found = player.file(path);
+    let is_plain = found.as_ref().is_some_and(|file| !file.is_folder);
+    let root = root_of_volume(player, path).filter(|_| !is_plain);
+    let Some(file) = root.or(found) else {
         let why = match what {
             "owner" => format!("error from stat({path:?})"),
             _ => format!("error from Stat({path:?}): stat {path}"),

@@ -95,6 +95,17 @@ fn files_that_are_not_there_are_told_of() {
 }
 
 #[test]
+fn a_script_of_its_image_runs_it_and_goes_on() {
+    let around = Surroundings { image: IMAGE.to_owned(), ..Surroundings::default() };
+    let words = ["sh", "-c", "/agnhost mounttest --file_mode=/x; echo $?"].map(str::to_owned);
+    let ran = exec_told(&words, &around, vec![], None).unwrap();
+    assert_eq!(ran.out, "error from Stat(\"/x\"): stat /x: no such file or directory\n1\n", "{ran:?}");
+    let busybox = Surroundings { image: "busybox".into(), ..Surroundings::default() };
+    let ran = exec_told(&words, &busybox, vec![], None).unwrap();
+    assert!(ran.errors.contains("/agnhost: not found"), "{ran:?}");
+}
+
+#[test]
 fn programs_are_run_beside_the_process_of_their_image() {
     let around = Surroundings { image: IMAGE.to_owned(), ..Surroundings::default() };
     let run = |words: &[&str]| {

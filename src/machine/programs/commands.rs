@@ -13,6 +13,7 @@ use super::{
     awk, builtins, columns, expr, file_programs, finding, interfaces, listens, machine_programs, net,
     packages, text_programs, tools,
 };
+use crate::agnhost;
 use crate::bounds::{BYTES_PER_STEP, MAX_DEPTH, ScriptFault};
 use crate::file_system;
 use crate::interpreter::dialect::Dialect;
@@ -162,11 +163,27 @@ pub(crate) fn run(player: &mut Player<'_>, program: &str, arguments: &[String]) 
             _ => run_file(player, &path, &plain),
         };
     }
+    if let Some(flow) = run_agnhost(player, program, arguments) {
+        return flow;
+    }
     if !player.has_image_program(program) {
         player.miss(program);
         return AfterCommand::Go;
     }
     run_known(player, base_name(program), &plain)
+}
+
+/// agnhost, where it is the image's own: as any program of a script it ends, and the script goes on.
+fn run_agnhost(player: &mut Player<'_>, program: &str, arguments: &[String]) -> Option<AfterCommand> {
+    let command: Vec<String> = std::iter::once(program.to_owned()).chain(arguments.iter().cloned()).collect();
+    let line = agnhost::command_line(&player.around.image, &command, &[])?;
+    match agnhost::run(player, &line) {
+        AfterCommand::Exit(code) => {
+            player.status = code;
+            Some(AfterCommand::Go)
+        }
+        flow => Some(flow),
+    }
 }
 
 /// Runs one that is played and is there.
