@@ -54,7 +54,12 @@ impl Gated {
 }
 
 /// Drops the fields of a kind that are behind gates that are off, and that `old` does not have.
-pub fn drop_disabled(gated: &[GatedFields], gates: &FeatureGates, new: &mut Value, old: Option<&Value>) {
+pub fn drop_disabled<'a>(
+    gated: impl IntoIterator<Item = &'a GatedFields>,
+    gates: &FeatureGates,
+    new: &mut Value,
+    old: Option<&Value>,
+) {
     for GatedFields { below, fields } in gated {
         let old = old.and_then(|old| old.pointer(below));
         if let Some(new) = new.pointer_mut(below) {

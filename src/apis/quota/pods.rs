@@ -47,8 +47,8 @@ impl Measure for PodMeasure {
 
     /// A pod that is to end at a time counts where others do not, and the other way round.
     fn concerns(&self, old: &Value, new: &Value, subresource: &str) -> bool {
-        let ends = |pod: &Value| at(pod, "spec.activeDeadlineSeconds").is_null();
-        subresource == "resize" || ends(old) != ends(new)
+        let is_endless = |pod: &Value| at(pod, "spec.activeDeadlineSeconds").is_null();
+        subresource == "resize" || is_endless(old) != is_endless(new)
     }
 
     fn measures(&self, name: &str) -> bool {

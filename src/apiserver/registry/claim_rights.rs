@@ -16,6 +16,7 @@ use apimachinery::field_error::FieldErrors;
 use apimachinery::user::UserInfo;
 use apis::kind::Kind;
 use apis::tree::{at, items, text, texts};
+use apis::validation::equal;
 
 const GATE: &str = "DRAResourceClaimGranularStatusAuthorization";
 const DEVICES_GATE: &str = "DRAResourceClaimDeviceStatus";
@@ -64,9 +65,8 @@ struct ClaimRights<'a> {
 impl ClaimRights<'_> {
     /// What it is given and for whom needs `resourceclaims/binding`, in the whole cluster.
     async fn check_binding(&self, new: &Value, old: &Value, errors: &mut FieldErrors) {
-        let is_same = at(new, "status.allocation") == at(old, "status.allocation")
-            && items(new, "status.reservedFor") == items(old, "status.reservedFor");
-        if is_same {
+        let is_same = |path| equal(at(new, path), at(old, path));
+        if is_same("status.allocation") && is_same("status.reservedFor") {
             return;
         }
         let verb = &self.info.verb;
@@ -152,7 +152,8 @@ fn changed_drivers<'a>(new: &'a Value, old: &'a Value) -> BTreeSet<&'a str> {
             .map(|one| (["driver", "pool", "device", "shareID"].map(|part| text(one, part)), one))
             .collect()
     });
-    let added = new.iter().filter(|(key, device)| old.get(*key) != Some(device));
+    let is_same = |key, device| old.get(key).is_some_and(|was| equal(was, device));
+    let added = new.iter().filter(|(key, device)| !is_same(*key, device));
     let removed = old.iter().filter(|(key, _)| !new.contains_key(*key));
     added.chain(removed).map(|([driver, ..], _)| *driver).collect()
 }

@@ -8,7 +8,7 @@ use super::store::Part;
 use apimachinery::feature_gates::FeatureGates;
 use apimachinery::schema::{Schemas, zero_value};
 use apimachinery::time::{Time, rfc3339};
-use apis::gated::drop_disabled;
+use apis::gated::{GatedFields, drop_disabled};
 use apis::kind::{Kind, Subresource};
 
 /// Whether resources of a whole pod may change while it runs.
@@ -41,7 +41,9 @@ pub(super) fn for_update(
     old: &Value,
     now: Time,
 ) {
-    drop_disabled(&kind.gated, gates, new, Some(old));
+    // Whatever else there is is the old one's after a write of the status.
+    let is_written = |of: &&GatedFields| part != Part::Status || matches!(of.below, "" | "/status");
+    drop_disabled(kind.gated.iter().filter(is_written), gates, new, Some(old));
     match part {
         Part::Main => {
             if kind.has(Subresource::Status) && new.get("status") != old.get("status") {

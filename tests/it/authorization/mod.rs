@@ -1,5 +1,6 @@
 //! Who may do what: the default roles, access reviews, escalation, kubelets.
 
+mod claims;
 mod escalation;
 mod health;
 mod modes;
