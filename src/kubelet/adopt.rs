@@ -318,6 +318,27 @@ mod tests {
         assert_eq!((init.restart_count, main.restart_count), (1, 1));
     }
 
+    /// What ran before the boot let nobody begin after it (`HasAnyRegularContainerCreated`).
+    #[test]
+    fn after_a_boot_the_others_wait_for_a_sidecar_again() {
+        let node = NodeRuntime { boots: booted(11_000, true), ..node() };
+        let mut pod = running("Always");
+        let sidecar = &mut pod["spec"]["initContainers"][0];
+        sidecar["restartPolicy"] = "Always".into();
+        sidecar["startupProbe"] = json!({"initialDelaySeconds": 30, "tcpSocket": {"port": 1}});
+        let mut worker = PodWorker::new(object(&pod), &node, at(12_000));
+        let (mut now, mut unheard) = (at(12_000), Vec::new());
+        let mut has_waited = false;
+        while !worker.containers[0].is_running() {
+            worker.sync(&node, now, &mut unheard);
+            let (side, main) = (&worker.init_containers[0], &worker.containers[0]);
+            has_waited |= side.is_running() && !side.started && !main.has_begun();
+            let Some(due) = worker.due else { break };
+            now = due;
+        }
+        assert!(has_waited && worker.init_containers[0].is_running(), "{now}");
+    }
+
     #[test]
     fn a_pod_that_is_never_restarted_does_not_begin_anew() {
         let (node, mut worker) = taken_up("Never", booted(11_000, true), at(12_000));

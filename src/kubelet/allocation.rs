@@ -75,8 +75,9 @@ impl AllocatedResources {
         let lists = ["initContainerStatuses", "containerStatuses"];
         let all = lists.iter().flat_map(|list| items(&pod["status"], list));
         let containers = all.map(|one| (text(one, "name").to_owned(), one["resources"].clone())).collect();
-        let is_said = !pod["spec"]["resources"].is_null();
-        let whole = if is_said { pod["status"]["resources"].clone() } else { Value::Null };
+        let wanted = &pod["spec"]["resources"];
+        let given = &pod["status"]["resources"];
+        let whole = if wanted.is_null() || given.is_null() { wanted.clone() } else { given.clone() };
         AllocatedResources { pod: whole, containers }
     }
 

@@ -405,9 +405,8 @@ impl PodWorker {
     fn advance_init_containers(&mut self, context: &mut SyncContext<'_>) -> (bool, Option<Time>) {
         let mut due = None;
         // Whoever has let the others begin keeps nobody waiting when it starts again.
-        let has_begun = |container: &KubeContainer| container.has_run() && !container.begins_anew;
-        let have_others_begun = self.containers.iter().any(has_begun);
-        let last_begun = self.init_containers.iter().rposition(has_begun);
+        let have_others_begun = self.containers.iter().any(KubeContainer::has_begun);
+        let last_begun = self.init_containers.iter().rposition(KubeContainer::has_begun);
         let specs = &context.pod.spec.init_containers;
         for (place, (container, spec)) in self.init_containers.iter_mut().zip(specs).enumerate() {
             if self.image_volumes.let_start(container, spec, context) {

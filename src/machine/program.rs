@@ -19,8 +19,9 @@ use crate::{agnhost, configured_web, images};
 
 /// The image of a server that asks the apiserver with its account who asks it.
 const ASKS_ABOUT_CLIENTS: &str = "sample-apiserver";
-/// Programs that look which processes there are, and which of them listen.
+/// Programs that look where somebody listens.
 const ABOUT_LISTENERS: [&str; 2] = ["netstat", "ss"];
+/// Programs that look which processes there are, and which of them listen.
 const ABOUT_PROCESSES: [&str; 11] =
     ["fuser", "kill", "killall", "lsof", "netstat", "pgrep", "pidof", "pkill", "ps", "ss", "top"];
 

@@ -60,7 +60,8 @@ pub struct Surroundings {
     pub message_path: String,
     /// Whether its log is its last word, when it wrote none.
     pub falls_back_to_logs: bool,
-    /// What others wrote into the container (`exec`), or removed.
+    /// What others (`exec`), or its process's own handler for the stop signal, wrote into the container or
+    /// removed.
     pub foreign: BTreeMap<String, ForeignFile>,
     /// What the network has answered its process so far.
     pub answers: Arc<Vec<Answered>>,

@@ -347,8 +347,8 @@ impl RuntimeService for SimulatedRuntime {
         let ended = match next {
             StepEnd::Exit(exit) => Some((delay, exit)),
             StepEnd::FollowCommand => self.container(id).and_then(|mut container| {
-                let end = container.hear_stop(&invocation::of(config.container), delay, now);
-                self.containers().insert(id.clone(), container);
+                let (end, differs) = container.hear_stop(&invocation::of(config.container), delay, now);
+                let _ = differs.then(|| self.containers().insert(id.clone(), container));
                 let (time, code) = end?;
                 Some((delay.saturating_add(time), Exit { code, ..Exit::default() }))
             }),

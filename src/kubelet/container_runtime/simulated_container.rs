@@ -45,26 +45,26 @@ impl SimulatedContainer {
     }
 
     /// Its process is sent its stop signal: how long after that it ends, and with what code; nothing when it
-    /// does not by itself. What its handler does to files is seen from now on.
+    /// does not by itself; and whether its handler does something to files, which is seen from now on.
     pub(super) fn hear_stop(
         &mut self,
         invocation: &Invocation<'_>,
         delay: Duration,
         now: Time,
-    ) -> Option<(Duration, i32)> {
+    ) -> (Option<(Duration, i32)>, bool) {
         let ran = self.ran(now).saturating_add(delay);
         let end = signals::end(invocation, self.around.as_deref(), ran);
-        if let Some(around) = &mut self.around {
-            let left = signals::left_by_handler(invocation, around, ran);
-            if !left.is_empty() {
-                let around = Arc::make_mut(around);
-                let shown = around.views.last().map(|view| (*view.tree).clone()).unwrap_or_default();
-                let at = after(now, delay);
-                played::keep(around, left, at);
-                around.show(shown, at);
-            }
+        let Some(around) = &mut self.around else { return (end, false) };
+        let left = signals::left_by_handler(invocation, around, ran);
+        if left.is_empty() {
+            return (end, false);
         }
-        end
+        let around = Arc::make_mut(around);
+        let shown = around.views.last().map(|view| (*view.tree).clone()).unwrap_or_default();
+        let at = after(now, delay);
+        played::keep(around, left, at);
+        around.show(shown, at);
+        (end, true)
     }
 
     /// From now on this is ahead of it, but for what it is killed for first.

@@ -170,7 +170,7 @@ pub(crate) fn is_mode(mode: &str) -> bool {
     mode == "pause" || PREPARED.contains(&mode) || OTHERS.contains(&mode)
 }
 
-fn is_binary(word: &str) -> bool {
+pub(crate) fn is_binary(word: &str) -> bool {
     matches!(word, "/agnhost" | "agnhost" | "/agnhost-2")
 }
 

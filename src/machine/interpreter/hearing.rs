@@ -299,6 +299,7 @@ impl<'a> Player<'a> {
 
     /// Control-C, while a command is busy: what was typed before it is lost.
     pub(crate) fn interrupt_at(&mut self, after: Duration) -> AfterCommand {
+        self.meet_foreign(after);
         self.elapsed = self.elapsed.max(after);
         if self.elapsed > self.until {
             return AfterCommand::OutOfTime;

@@ -175,6 +175,9 @@ pub(crate) fn run(player: &mut Player<'_>, program: &str, arguments: &[String]) 
 
 /// agnhost, where it is the image's own: as any program of a script it ends, and the script goes on.
 fn run_agnhost(player: &mut Player<'_>, program: &str, arguments: &[String]) -> Option<AfterCommand> {
+    if !agnhost::is_binary(program) {
+        return None;
+    }
     let command: Vec<String> = std::iter::once(program.to_owned()).chain(arguments.iter().cloned()).collect();
     let line = agnhost::command_line(&player.around.image, &command, &[])?;
     match agnhost::run(player, &line) {

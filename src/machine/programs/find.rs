@@ -34,7 +34,7 @@ enum FindTest<'w> {
     Nothing,
 }
 
-#[derive(Default)]
+#[derive(Default, PartialEq)]
 enum FindAction<'w> {
     #[default]
     Print,
@@ -152,7 +152,13 @@ impl<'w> FindCall<'w> {
                 }
                 "-a" | "-follow" | "-L" | "-H" | "-depth" | "-xdev" => continue,
                 word => {
-                    call.does = FindAction::read(word, &mut words)?;
+                    let does = FindAction::read(word, &mut words)?;
+                    // Only one thing is done, by whichever branches.
+                    let is_other = call.branches.iter().any(|branch| branch.is_acting) && does != call.does;
+                    if is_other {
+                        return None;
+                    }
+                    call.does = does;
                     branch.is_acting = true;
                     continue;
                 }
