@@ -9,9 +9,9 @@ use super::allocation::{self, ResizeVerdict, differ};
 use super::kubelet::Kubelet;
 use super::memory_limits;
 use super::pod_manager::pods::{Entry, PodManagerState};
-use super::pod_workers::WorkerState;
-use super::qos::quality;
+use super::pod_workers::{PodWorker, WorkerState};
 use apimachinery::object::Object;
+use apis::core::pod::qos::QosClass;
 use apis::views::pod::Pod;
 
 impl Kubelet {
@@ -70,7 +70,7 @@ impl Kubelet {
             worker.state() == WorkerState::Sync
                 && worker.resize.as_ref().is_some_and(|resize| resize.is_deferred())
         });
-        let is_failing = worker.and_then(|worker| worker.resize.as_ref()).is_some_and(|it| it.is_failing());
+        let is_failing = worker.is_some_and(PodWorker::is_resize_failing);
         let is_new = is_deferred && state.deferred.insert(uid.clone());
         if !is_deferred && worker.is_some() {
             state.deferred.remove(uid);
@@ -96,7 +96,7 @@ impl Kubelet {
         let worker = state.workers.get(uid).and_then(Entry::resting);
         // One that is lent out is looked at after its turn.
         let Some(object) = worker.map(|worker| worker.object.clone()) else { return };
-        let was_failing = worker.and_then(|worker| worker.resize.as_ref()).is_some_and(|it| it.is_failing());
+        let was_failing = worker.is_some_and(PodWorker::is_resize_failing);
         let verdict = self.allocate(state, uid, &object);
         // It has been told, and is looked at again.
         if was_failing && matches!(verdict, ResizeVerdict::Fails(_)) {
@@ -116,6 +116,6 @@ impl Kubelet {
     }
 }
 
-fn rank(pod: &Pod) -> (Reverse<i64>, Reverse<u8>) {
-    (Reverse(pod.spec.priority.unwrap_or(0)), Reverse(quality(pod)))
+fn rank(pod: &Pod) -> (Reverse<i64>, Reverse<QosClass>) {
+    (Reverse(pod.spec.priority.unwrap_or(0)), Reverse(QosClass::of_pod(pod)))
 }

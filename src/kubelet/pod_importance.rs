@@ -3,7 +3,8 @@
 
 use super::admission::Rejection;
 use super::node_state::NodeState;
-use super::qos::{is_critical, quality};
+use super::qos::is_critical;
+use apis::core::pod::qos::QosClass;
 use apis::views::node::Taint;
 use apis::views::pod::Pod;
 use apis::views::toleration::Toleration;
@@ -27,7 +28,8 @@ fn is_borne(pod: &Pod, pressures: &[String]) -> bool {
         ..Taint::default()
     };
     let tolerates = |it: &Toleration| it.tolerates(&taint);
-    pressures == ["MemoryPressure"] && (quality(pod) > 0 || pod.spec.tolerations.iter().any(tolerates))
+    pressures == ["MemoryPressure"]
+        && (QosClass::of_pod(pod) != QosClass::BestEffort || pod.spec.tolerations.iter().any(tolerates))
 }
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
 //! What a pod as a whole has of its node's resources, as its status tells it
 //! (`convertToAPIPodLevelResourcesStatus`): what it says itself, else what its containers need together.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 
 use apis::resources::{Amounts, limits_of, requests_of};
-use apis::views::pod::Pod;
+use apis::views::pod::{Pod, Resources};
 
 /// Puts it into a status: what it has, and what it was `given`. Where there is nothing to tell, `resources`
 /// is empty.
@@ -14,14 +16,25 @@ pub(crate) fn tell(pod: &Pod, given: Option<&Pod>, status: &mut Map<String, Valu
     if !allocated.is_empty() {
         status.insert("allocatedResources".into(), Value::Object(allocated));
     }
-    let mut resources = Map::new();
-    if !limits.is_empty() {
-        resources.insert("limits".into(), Value::Object(limits));
-    }
-    if !requests.is_empty() {
-        resources.insert("requests".into(), Value::Object(requests));
-    }
-    status.insert("resources".into(), Value::Object(resources));
+    status.insert("resources".into(), listed(requests, limits));
+}
+
+/// What a container was given, as its status tells it.
+pub(crate) fn of_container(given: &Resources) -> Value {
+    listed(as_given(&given.requests), as_given(&given.limits))
+}
+
+/// As `resources` of a status: a list without anything in it is left out.
+fn listed(requests: Map<String, Value>, limits: Map<String, Value>) -> Value {
+    let lists = [("limits", limits), ("requests", requests)].into_iter();
+    lists
+        .filter(|(_, amounts)| !amounts.is_empty())
+        .map(|(name, amounts)| (name, Value::Object(amounts)))
+        .collect()
+}
+
+fn as_given(amounts: &BTreeMap<String, String>) -> Map<String, Value> {
+    amounts.iter().map(|(name, text)| (name.clone(), json!(text))).collect()
 }
 
 /// Puts what containers were given into their statuses, where they have something else.
@@ -40,8 +53,7 @@ fn requests_and_limits(pod: &Pod) -> [Map<String, Value>; 2] {
     if let ([own], [], None, true) =
         (&*spec.containers, &*spec.init_containers, &spec.resources, spec.overhead.is_empty())
     {
-        let as_given = |(name, text): (&String, &String)| (name.clone(), json!(text));
-        return [&own.resources.requests, &own.resources.limits].map(|it| it.iter().map(as_given).collect());
+        return [&own.resources.requests, &own.resources.limits].map(as_given);
     }
     let told =
         |amounts: Amounts| amounts.into_iter().map(|(name, it)| (name, json!(it.to_string()))).collect();

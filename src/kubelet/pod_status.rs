@@ -10,7 +10,7 @@ use super::pod_conditions::{self, has_passed, is_ready};
 use super::pod_resources;
 use super::pod_workers::{PodWorker, WorkerState};
 use apimachinery::time::{Time, rfc3339};
-use apis::views::pod::{Container as Spec, Pod, PodStatus, Resources};
+use apis::views::pod::{Container as Spec, Pod, PodStatus};
 use machine::images;
 
 impl PodWorker {
@@ -64,8 +64,7 @@ impl PodWorker {
             status.insert("podIP".into(), own.ip.as_str().into());
             status.insert("podIPs".into(), address_list(own.ips()));
         }
-        let is_failing = self.resize.as_ref().is_some_and(|resize| resize.is_failing());
-        let given = is_failing.then(|| self.object.view::<Pod>());
+        let given = self.is_resize_failing().then(|| self.object.view::<Pod>());
         pod_resources::tell(&self.pod, given.as_deref(), &mut status);
         // Why it ends is told with its end (`mergePodStatus`).
         if let Some(ending) = self.failure.as_ref().filter(|_| self.state == WorkerState::Terminated) {
@@ -200,7 +199,7 @@ fn container_status(
             status.insert("image".into(), images::reference(&spec.image).into());
             status.insert("imageID".into(), images::image_id(&spec.image).into());
             status.insert("containerID".into(), (&**id).into());
-            status.insert("resources".into(), amounts(&spec.resources));
+            status.insert("resources".into(), pod_resources::of_container(&spec.resources));
             if !spec.resources.requests.is_empty() {
                 status.insert("allocatedResources".into(), json!(spec.resources.requests));
             }
@@ -245,16 +244,6 @@ fn terminated(ended: &ContainerEnd) -> Value {
         value["message"] = ended.exit.message.as_str().into();
     }
     value
-}
-
-fn amounts(given: &Resources) -> Value {
-    let mut resources = Map::new();
-    for (name, amounts) in [("limits", &given.limits), ("requests", &given.requests)] {
-        if !amounts.is_empty() {
-            resources.insert(name.into(), json!(amounts));
-        }
-    }
-    Value::Object(resources)
 }
 
 fn volume_mounts(spec: &Spec) -> Value {

@@ -432,8 +432,7 @@ impl PodWorker {
     }
 
     fn is_stopped(&self) -> bool {
-        let all = self.containers.iter().chain(&self.init_containers).chain(&self.ephemeral_containers);
-        all.into_iter().all(KubeContainer::is_done)
+        self.kube_containers().all(KubeContainer::is_done)
     }
 
     fn deadline(&self, pod: &Pod) -> Option<Time> {

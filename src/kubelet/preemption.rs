@@ -7,7 +7,8 @@ use super::admission::{self, Rejection};
 use super::kubelet::Kubelet;
 use super::pod_ending::{PREEMPTING, PodEnding};
 use super::pod_manager::pods::{Entry, PodManagerState};
-use super::qos::{is_critical, quality};
+use super::qos::is_critical;
+use apis::core::pod::qos::QosClass;
 use apis::views::pod::Pod;
 
 impl Kubelet {
@@ -57,7 +58,7 @@ fn victims(pod: &Pod, others: &[&Pod], allocatable: &BTreeMap<String, String>) -
     let is_less = |at: &usize| !is_critical(others[*at]) || priority(others[*at]) < priority(pod);
     let mut order: Vec<usize> = (0..others.len()).filter(is_less).collect();
     let size = |pod: &Pod| ["cpu", "memory"].map(|name| admission::requests(pod, name));
-    order.sort_by_key(|at| (quality(others[*at]), priority(others[*at]), size(others[*at])));
+    order.sort_by_key(|at| (QosClass::of_pod(others[*at]), priority(others[*at]), size(others[*at])));
     let fits_without = |gone: &[usize]| {
         let left = others.iter().enumerate().filter(|(at, _)| !gone.contains(at)).map(|(_, other)| *other);
         admission::rejection(pod, left, allocatable).is_none()

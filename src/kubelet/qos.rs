@@ -1,7 +1,8 @@
-//! The guarantees of a pod, and whom the kernel kills first where there is no memory left
+//! Which pods are critical, and whom the kernel kills first where there is no memory left
 //! (`pkg/kubelet/qos/policy.go`). Pure.
 
 use apimachinery::quantity::Quantity;
+use apis::core::pod::qos::QosClass;
 use apis::views::pod::{Container, Pod, Resources};
 
 /// Pods of at least this priority are critical (`SystemCriticalPriority`).
@@ -18,34 +19,16 @@ pub(crate) fn is_critical(pod: &Pod) -> bool {
     is_static || pod.spec.priority.is_some_and(|priority| priority >= SYSTEM_CRITICAL_PRIORITY)
 }
 
-/// 0 without guarantees, 1 with some, 2 when it asks for all that it may use (`GetPodQOS`): as a whole,
-/// where it says that.
-pub(crate) fn quality(pod: &Pod) -> u8 {
-    const NAMES: [&str; 2] = ["cpu", "memory"];
-    let whole = pod.spec.resources.as_deref();
-    let each = pod.spec.init_containers.iter().chain(&pod.spec.containers).map(|spec| &spec.resources);
-    let all = || whole.into_iter().chain(each.clone().filter(|_| whole.is_none()));
-    let says = |name: &&str| all().any(|it| it.requests.contains_key(*name) || it.limits.contains_key(*name));
-    let is_whole = |name: &&str| {
-        all().all(|it| it.limits.contains_key(*name) && it.limits.get(*name) == it.requests.get(*name))
-    };
-    match (NAMES.iter().any(says), NAMES.iter().all(is_whole)) {
-        (false, _) => 0,
-        (true, false) => 1,
-        (true, true) => 2,
-    }
-}
-
 /// What is added to the score of a container, on a node with so many bytes of memory
 /// (`GetContainerOOMScoreAdjust`): the more it asks for, the later it is killed.
 pub(crate) fn oom_score_adjustment(pod: &Pod, container: &Container, memory_capacity: i64) -> i64 {
     if is_critical(pod) && pod.spec.priority_class_name == NODE_CRITICAL {
         return GUARANTEED;
     }
-    match quality(pod) {
-        0 => return BEST_EFFORT,
-        2 => return GUARANTEED,
-        _ => {}
+    match QosClass::of_pod(pod) {
+        QosClass::BestEffort => return BEST_EFFORT,
+        QosClass::Guaranteed => return GUARANTEED,
+        QosClass::Burstable => {}
     }
     let more = unclaimed_memory(pod);
     let score = |bytes: i64| {
@@ -90,16 +73,6 @@ mod tests {
 
     fn container(name: &str, memory: &str) -> Value {
         json!({"name": name, "resources": {"requests": {"memory": memory}}})
-    }
-
-    #[test]
-    fn quality_is_what_is_asked_for() {
-        let all = json!({"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "1", "memory": "1Gi"}});
-        let of = |resources: &Value| json!({"containers": [{"name": "c", "resources": resources}]});
-        let mut whole = of(&json!({"requests": {"cpu": "1"}}));
-        whole["resources"] = all.clone();
-        let specs = [of(&json!({})), of(&json!({"limits": {"memory": "1Gi"}})), of(&all), whole];
-        assert_eq!(specs.map(|spec| quality(&pod(spec))), [0, 1, 2, 2]);
     }
 
     #[test]

@@ -21,6 +21,11 @@ impl PodWorker {
         self.resize.get_or_insert_default().take(verdict, (&old, &before), new);
     }
 
+    /// Whether its containers do not get what it was given.
+    pub(crate) fn is_resize_failing(&self) -> bool {
+        self.resize.as_ref().is_some_and(|resize| resize.is_failing())
+    }
+
     /// Has containers started again that want that, and tells what happened.
     pub(crate) fn begin_resize(&mut self, context: &mut SyncContext<'_>) {
         let Some(resize) = &mut self.resize else { return };

@@ -131,14 +131,14 @@ impl Surroundings {
     pub fn from(&self, after: Duration) -> Surroundings {
         let view = self.views.iter().rev().find(|view| view.after <= after).or(self.views.first());
         let views = view.map(|view| View { after: Duration::ZERO, tree: view.tree.clone() });
-        let known = |foreign: &ForeignFile| ForeignFile { after: Duration::ZERO, ..foreign.clone() };
-        Surroundings {
-            foreign: self.foreign.iter().map(|(path, foreign)| (path.clone(), known(foreign))).collect(),
+        let mut around = Surroundings {
             views: views.into_iter().collect(),
             started_at: clock::after(self.started_at, after),
             answers: Arc::default(),
             ..self.clone()
-        }
+        };
+        around.foreign.values_mut().for_each(|foreign| foreign.after = Duration::ZERO);
+        around
     }
 
     /// A file as volumes show it last.

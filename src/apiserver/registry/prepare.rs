@@ -8,11 +8,9 @@ use super::store::Part;
 use apimachinery::feature_gates::FeatureGates;
 use apimachinery::schema::{Schemas, zero_value};
 use apimachinery::time::{Time, rfc3339};
+use apis::core::pod::gates::POD_LEVEL_RESIZE;
 use apis::gated::{GatedFields, drop_disabled};
 use apis::kind::{Kind, Subresource};
-
-/// Whether resources of a whole pod may change while it runs.
-const POD_LEVEL_RESIZE: &str = "InPlacePodLevelResourcesVerticalScaling";
 
 /// Of a new object.
 pub(super) fn for_create(kind: &Kind, gates: &FeatureGates, new: &mut Value) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::signal::Signal;
 use crate::admission;
-use crate::qos::quality;
+use apis::core::pod::qos::QosClass;
 use apis::views::pod::Pod;
 
 /// A pod, and what it uses.
@@ -49,7 +49,7 @@ pub(super) fn rank(pods: &mut [PodUse], signal: Signal) {
         let is_modest = signal != Signal::Pids && beyond <= 0;
         let priority = pod.pod.spec.priority.unwrap_or(0);
         let names = (pod.namespace.clone(), pod.name.clone());
-        (is_modest, priority, Reverse(beyond), quality(&pod.pod), names)
+        (is_modest, priority, Reverse(beyond), QosClass::of_pod(&pod.pod), names)
     });
 }
 

@@ -105,7 +105,9 @@ impl KubeContainer {
         let config = context.config(spec, self.restart_count);
         let call = context.runtime.stop_container(&config, &id, grace, at);
         let probed = self.probed(spec, (&id, started_at), context);
-        if let Some(readiness) = &mut self.readiness {
+        // Most are gone before anybody could ask.
+        let lingers = call.returns_at.is_none_or(|end| end > at);
+        if let Some(readiness) = self.readiness.as_mut().filter(|_| lingers) {
             readiness.look_at_files_again(context.runtime, &probed, at);
         }
         let exit = call.result.unwrap_or_else(|_| Exit::killed());

@@ -6,8 +6,9 @@ use super::facts::VolumeFacts;
 use super::host_files::Files;
 use crate::container_runtime::container_limit::container_limit;
 use crate::container_runtime::cpu_quota::{PERIOD, cpu_quota, quota_of};
-use crate::qos::{oom_score_adjustment, quality};
+use crate::qos::oom_score_adjustment;
 use apimachinery::quantity::Quantity;
+use apis::core::pod::qos::QosClass;
 use apis::resources::{Amounts, limits_of, requests_of};
 use apis::views::pod::{Container, Pod};
 use machine::file_system::{self, File, Tree};
@@ -17,13 +18,6 @@ const MODE: u32 = 0o644;
 /// `MinShares` and `MaxShares` of a CPU.
 const SHARES: (i64, i64) = (2, 262_144);
 const SHARES_PER_CPU: i64 = 1024;
-/// Where a pod is below [`FOLDER`], by its guarantees: none, some, all (systemd's driver).
-const SLICES: [&str; 3] = [
-    "kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod",
-    "kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod",
-    "kubepods.slice/kubepods-pod",
-];
-
 /// What a cgroup keeps to.
 struct CgroupLimits {
     quota: Option<i64>,
@@ -88,12 +82,20 @@ pub(super) fn in_host_path(facts: &VolumeFacts<'_>, host_path: &str) -> Files {
     if !file_system::is_within(host_path, FOLDER) && !file_system::is_within(FOLDER, host_path) {
         return Files::new();
     }
-    let slice = SLICES[usize::from(quality(facts.pod)).min(SLICES.len() - 1)];
-    let folder = format!("{FOLDER}/{slice}{}.slice", facts.metadata.uid.replace('-', "_"));
+    let folder = format!("{FOLDER}/{}{}.slice", slice(facts.pod), facts.metadata.uid.replace('-', "_"));
     let files = CgroupLimits::of_pod(facts.pod).files(&folder).into_iter();
     let prefix = host_path.trim_end_matches('/');
     let inside = files.filter(|(path, _)| file_system::is_within(prefix, path));
     inside.map(|(path, file)| (path[prefix.len()..].trim_start_matches('/').to_owned(), file)).collect()
+}
+
+/// Where a pod is below [`FOLDER`], by its guarantees (systemd's driver).
+fn slice(pod: &Pod) -> &'static str {
+    match QosClass::of_pod(pod) {
+        QosClass::BestEffort => "kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod",
+        QosClass::Burstable => "kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod",
+        QosClass::Guaranteed => "kubepods.slice/kubepods-pod",
+    }
 }
 
 fn milli(of: &Amounts, name: &str) -> i64 {

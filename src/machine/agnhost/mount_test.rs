@@ -71,8 +71,8 @@ fn show_file(player: &mut Player<'_>, what: &str, path: &str) -> bool {
         return false;
     };
     // As Go writes them: what kind of file it is belongs to the mode alone.
-    let plain = File { mode: file.mode & 0o777, is_folder: false, ..file.clone() };
-    let permissions = if what == "mode" { go_mode(&file) } else { plain.permissions() };
+    let plain = File { mode: file.mode & 0o777, is_folder: false, ..file.clone() }.permissions();
+    let permissions = if what == "mode" { go_mode(&file, plain) } else { plain };
     let said = match what {
         "owner" => {
             let FileStamp { user, group, .. } = player.stamp_at(path, &file);
@@ -84,11 +84,10 @@ fn show_file(player: &mut Player<'_>, what: &str, path: &str) -> bool {
     true
 }
 
-/// A mode as Go writes it (`fs.FileMode.String`): what it is comes before who may do what.
-fn go_mode(file: &File) -> String {
+/// A mode as Go writes it (`fs.FileMode.String`): what it is comes before who may do what, as `plain` says.
+fn go_mode(file: &File, plain: String) -> String {
     let flags = [(file.is_folder, 'd'), (file.mode & SET_GROUP != 0, 'g'), (file.mode & STICKY != 0, 't')];
     let told: String = flags.iter().filter(|(is_set, _)| *is_set).map(|(_, letter)| letter).collect();
-    let plain = File { mode: file.mode & 0o777, is_folder: false, ..file.clone() }.permissions();
     if told.is_empty() { plain } else { told + &plain[1..] }
 }
 

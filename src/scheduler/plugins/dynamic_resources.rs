@@ -82,7 +82,6 @@ struct Claimed {
 }
 
 /// What a claim is given.
-#[derive(Clone)]
 struct DevicesInFlight {
     allocation: Value,
     /// The revision that the claim has with it; nothing until that is written. Whoever sees that or a later

@@ -237,8 +237,9 @@ impl Story {
     }
 
     async fn step(&self, runner: &mut Runner, step: &Step) -> Result<(), String> {
-        let outcome = runner.run(step).await;
-        outcome.map_err(|why| format!("{}: {}\n  {}\n  {why}", self.row, step.name, step.request))
+        let Err(why) = runner.run(step).await else { return Ok(()) };
+        let logs = runner.logs_of_failed_containers("${ns}").await;
+        Err(format!("{}: {}\n  {}\n  {why}\n{logs}", self.row, step.name, step.request))
     }
 }
 

@@ -5,7 +5,7 @@ use crate::gated::Gated;
 const STOP_SIGNALS: &str = "ContainerStopSignals";
 
 /// Whether the resources of a whole pod may change while it runs, and are told.
-const POD_LEVEL_RESIZE: &str = "InPlacePodLevelResourcesVerticalScaling";
+pub const POD_LEVEL_RESIZE: &str = "InPlacePodLevelResourcesVerticalScaling";
 
 /// Paths in the status of a pod.
 pub const POD_STATUS_GATES: &[Gated] =

@@ -17,7 +17,7 @@ use kubarium::apimachinery::wire::ApiService;
 use regex::{Captures, Regex};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use super::PATIENCE;
@@ -139,6 +139,32 @@ impl Runner {
             self.hold(step).await?;
         }
         Ok(())
+    }
+
+    /// What containers wrote that ended with another code than 0, of all pods of a namespace: whoever reads
+    /// that a pod failed asks for that next.
+    pub(crate) async fn logs_of_failed_containers(&self, namespace: &str) -> String {
+        let pods = format!("/api/v1/namespaces/{namespace}/pods");
+        let list = self.read(&pods).await;
+        let mut told = String::new();
+        for pod in list["items"].as_array().into_iter().flatten() {
+            let pod_name = pod["metadata"]["name"].as_str().unwrap_or_default();
+            for status in pod["status"]["containerStatuses"].as_array().into_iter().flatten() {
+                let name = status["name"].as_str().unwrap_or_default();
+                let code = status["state"]["terminated"]["exitCode"].as_i64().unwrap_or_default();
+                if code != 0 {
+                    let log = self.read(&format!("{pods}/{pod_name}/log?container={name}")).await;
+                    told += &format!("  {pod_name}/{name} ended with {code} and wrote {log}\n");
+                }
+            }
+        }
+        told
+    }
+
+    /// Null where it cannot be read.
+    async fn read(&self, path: &str) -> Value {
+        let step: Step = serde_json::from_value(json!({"do": format!("GET {path}")})).expect("a step");
+        self.ask(&step).await.map_or(Value::Null, |answer| answer.body)
     }
 
     async fn hold(&mut self, step: &Step) -> Result<(), String> {
