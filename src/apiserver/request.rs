@@ -10,6 +10,7 @@ mod passed_on;
 mod second_checks;
 mod seen_body;
 mod told_values;
+mod until_sent;
 
 pub use bounded_text::{MAX_TOLD_BYTES, bounded};
 pub use context::{Announced, LONG_BYTES, RequestContext};
@@ -19,6 +20,7 @@ pub use passed_on::PassedOn;
 pub use second_checks::SecondChecks;
 pub use seen_body::seen;
 pub use told_values::{ValueReader, hide_unreadable};
+pub use until_sent::until_sent;
 
 /// On an answer: there is no such path. For those who tell the story of a request.
 #[derive(Clone, Copy, Debug)]

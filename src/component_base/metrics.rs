@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use golang::go_text::printed_float;
 use sync::{Mutex, MutexGuard};
 
 /// Different sets of labels of one family; further ones are not counted.
@@ -21,20 +22,35 @@ pub const FROM_A_MILLISECOND: [f64; 15] = [
 /// `prometheus.DefBuckets`, of whatever answers somebody.
 pub const DEFAULT_BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
-/// How long something took, how often. Observing takes no lock.
+/// How long something took or how much it was, how often. Observing takes no lock.
 #[derive(Debug)]
 pub struct Histogram {
     bounds: &'static [f64],
     /// One for each bound, and one for what is above all.
     buckets: Box<[AtomicU64]>,
-    nanoseconds: AtomicU64,
+    /// Of everything observed: nanoseconds, or what was counted.
+    sum: AtomicU64,
+    counts_amounts: bool,
 }
 
 impl Histogram {
     /// With nothing observed; `bounds` in seconds, in order.
     pub fn new(bounds: &'static [f64]) -> Histogram {
         let buckets = (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect();
-        Histogram { bounds, buckets, nanoseconds: AtomicU64::new(0) }
+        Histogram { bounds, buckets, sum: AtomicU64::new(0), counts_amounts: false }
+    }
+
+    /// Of amounts as bytes are, and not of durations: it takes [`Histogram::observe_amount`] alone.
+    pub fn of_amounts(bounds: &'static [f64]) -> Histogram {
+        Histogram { counts_amounts: true, ..Histogram::new(bounds) }
+    }
+
+    /// One more of such a size.
+    pub fn observe_amount(&self, amount: u64) {
+        debug_assert!(self.counts_amounts, "it counts durations");
+        let at = self.bounds.partition_point(|bound| *bound < amount as f64);
+        self.buckets[at].fetch_add(1, Ordering::Relaxed);
+        self.sum.fetch_add(amount, Ordering::Relaxed);
     }
 
     /// One more.
@@ -44,11 +60,12 @@ impl Histogram {
 
     /// So many more, each of which took so long.
     pub fn observe_each(&self, duration: Duration, count: u64) {
+        debug_assert!(!self.counts_amounts, "it counts amounts");
         let seconds = duration.as_secs_f64();
         let at = self.bounds.partition_point(|bound| *bound < seconds);
         self.buckets[at].fetch_add(count, Ordering::Relaxed);
         let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        self.nanoseconds.fetch_add(nanoseconds.saturating_mul(count), Ordering::Relaxed);
+        self.sum.fetch_add(nanoseconds.saturating_mul(count), Ordering::Relaxed);
     }
 
     /// How many were observed.
@@ -66,12 +83,14 @@ impl Histogram {
         let mut below = 0;
         for (bound, bucket) in self.bounds.iter().zip(&self.buckets) {
             below += bucket.load(Ordering::Relaxed);
+            let bound = printed_float(*bound);
             let _ = writeln!(out, "{name}_bucket{{{labels}{comma}le=\"{bound}\"}} {below}");
         }
         let _ = writeln!(out, "{name}_bucket{{{labels}{comma}le=\"+Inf\"}} {total}");
-        let seconds = Duration::from_nanos(self.nanoseconds.load(Ordering::Relaxed)).as_secs_f64();
+        let sum = self.sum.load(Ordering::Relaxed);
+        let sum = if self.counts_amounts { sum as f64 } else { Duration::from_nanos(sum).as_secs_f64() };
         let labels = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
-        let _ = writeln!(out, "{name}_sum{labels} {seconds}\n{name}_count{labels} {total}");
+        let _ = writeln!(out, "{name}_sum{labels} {sum}\n{name}_count{labels} {total}");
     }
 }
 
@@ -82,6 +101,7 @@ pub struct Family<const N: usize> {
     labels: [&'static str; N],
     /// None for counters.
     bounds: Option<&'static [f64]>,
+    counts_amounts: bool,
     cells: Mutex<HashMap<u64, Cell>>,
 }
 
@@ -94,7 +114,7 @@ struct Cell {
 impl<const N: usize> Family<N> {
     /// A family of counters.
     pub fn counter(name: &'static str, help: &'static str, labels: [&'static str; N]) -> Family<N> {
-        Family { name, help, labels, bounds: None, cells: Mutex::default() }
+        Family { name, help, labels, bounds: None, counts_amounts: false, cells: Mutex::default() }
     }
 
     /// A family of histograms.
@@ -105,6 +125,23 @@ impl<const N: usize> Family<N> {
         bounds: &'static [f64],
     ) -> Family<N> {
         Family { bounds: Some(bounds), ..Family::counter(name, help, labels) }
+    }
+
+    /// A family of histograms of amounts.
+    pub fn amounts(
+        name: &'static str,
+        help: &'static str,
+        labels: [&'static str; N],
+        bounds: &'static [f64],
+    ) -> Family<N> {
+        Family { counts_amounts: true, ..Family::histogram(name, help, labels, bounds) }
+    }
+
+    /// One of the family, for whoever counts there again and again; none where there are too many.
+    pub fn of(&self, values: [&str; N]) -> Option<Arc<Histogram>> {
+        let mut found = None;
+        self.among(values, |value| found = Some(value.clone()));
+        found
     }
 
     /// Counts one.
@@ -124,7 +161,7 @@ impl<const N: usize> Family<N> {
         self.among(values, |value| value.observe(duration));
     }
 
-    fn among(&self, values: [&str; N], tell: impl FnOnce(&Histogram)) {
+    fn among(&self, values: [&str; N], tell: impl FnOnce(&Arc<Histogram>)) {
         let mut hasher = DefaultHasher::new();
         values.hash(&mut hasher);
         let key = hasher.finish();
@@ -157,10 +194,9 @@ impl<const N: usize> Family<N> {
     }
 
     fn cell(&self, values: [&str; N]) -> Cell {
-        Cell {
-            labels: pairs(self.labels, values).into(),
-            value: Arc::new(Histogram::new(self.bounds.unwrap_or_default())),
-        }
+        let bounds = self.bounds.unwrap_or_default();
+        let histogram = Histogram { counts_amounts: self.counts_amounts, ..Histogram::new(bounds) };
+        Cell { labels: pairs(self.labels, values).into(), value: Arc::new(histogram) }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, Cell>> {
@@ -270,6 +306,12 @@ mod tests {
                  f_seconds_sum{{{labels}}} 4.5\nf_seconds_count{{{labels}}} 2\n"
             )
         );
+        let sizes = Family::amounts("s_bytes", "How much.", ["a"], &[1000.0, 1_000_000.0]);
+        sizes.of(["z"]).unwrap().observe_amount(2000);
+        let mut out = String::new();
+        sizes.render(&mut out);
+        assert!(out.contains("s_bytes_bucket{a=\"z\",le=\"1e+06\"} 1\n"), "{out}");
+        assert!(out.ends_with("s_bytes_sum{a=\"z\"} 2000\ns_bytes_count{a=\"z\"} 1\n"), "{out}");
         let plain = Family::counter("p_total", "How often.", []);
         plain.count([]);
         let mut out = String::new();

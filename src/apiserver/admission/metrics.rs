@@ -112,53 +112,53 @@ impl Default for AdmissionMetrics {
             step: Durations::default(),
             webhook: Family::histogram(
                 "apiserver_admission_webhook_admission_duration_seconds",
-                "Admission webhook latency histogram in seconds, identified by name and broken out for each \
+                "[STABLE] Admission webhook latency histogram in seconds, identified by name and broken out for each \
                  operation and API resource and type (validate or admit).",
                 ["name", "type", "operation", "rejected"],
                 &WEBHOOK_BUCKETS,
             ),
             webhook_requests: Family::counter(
                 "apiserver_admission_webhook_request_total",
-                "Admission webhook request total, identified by name and broken out for each admission type \
+                "[ALPHA] Admission webhook request total, identified by name and broken out for each admission type \
                  and operation, by whether the request was rejected and by HTTP status code.",
                 ["name", "type", "operation", "code", "rejected"],
             ),
             webhook_rejections: Family::counter(
                 "apiserver_admission_webhook_rejection_count",
-                "Admission webhook rejection count, identified by name and broken out for each admission \
+                "[ALPHA] Admission webhook rejection count, identified by name and broken out for each admission \
                  type and operation, by the type of error and by HTTP status code.",
                 ["name", "type", "operation", "error_type", "rejection_code"],
             ),
             webhook_fail_open: Family::counter(
                 "apiserver_admission_webhook_fail_open_count",
-                "Admission webhook fail open count, identified by name and broken out for each admission type.",
+                "[ALPHA] Admission webhook fail open count, identified by name and broken out for each admission type.",
                 ["name", "type"],
             ),
             condition_errors: Family::counter(
                 "apiserver_admission_match_condition_evaluation_errors_total",
-                "Admission match condition evaluation errors count.",
+                "[ALPHA] Admission match condition evaluation errors count.",
                 OF_CONDITION,
             ),
             condition_exclusions: Family::counter(
                 "apiserver_admission_match_condition_exclusions_total",
-                "Admission match condition evaluation exclusions count.",
+                "[ALPHA] Admission match condition evaluation exclusions count.",
                 OF_CONDITION,
             ),
             condition_seconds: Family::histogram(
                 "apiserver_admission_match_condition_evaluation_seconds",
-                "Admission match condition evaluation time in seconds.",
+                "[ALPHA] Admission match condition evaluation time in seconds.",
                 OF_CONDITION,
                 &CONDITION_BUCKETS,
             ),
             checks: Family::counter(
                 "apiserver_validating_admission_policy_check_total",
-                "Validation admission policy check total, labeled by policy and further identified by \
+                "[BETA] Validation admission policy check total, labeled by policy and further identified by \
                  binding and enforcement action taken.",
                 OF_CHECK,
             ),
             check_seconds: Family::histogram(
                 "apiserver_validating_admission_policy_check_duration_seconds",
-                "Validation admission latency for individual validation expressions in seconds, labeled by \
+                "[BETA] Validation admission latency for individual validation expressions in seconds, labeled by \
                  policy and further including binding and enforcement action taken.",
                 OF_CHECK,
                 &CHECK_BUCKETS,
@@ -234,14 +234,14 @@ impl AdmissionMetrics {
     /// In Prometheus' text format; `plugins` with what each has taken.
     pub fn render<'p>(&self, out: &mut String, plugins: impl Iterator<Item = (&'static str, &'p Durations)>) {
         let name = "apiserver_admission_controller_admission_duration_seconds";
-        let help = "Admission controller latency histogram in seconds, identified by name and broken out for \
+        let help = "[STABLE] Admission controller latency histogram in seconds, identified by name and broken out for \
                     each operation and API resource and type (validate or admit).";
         heading(out, name, "histogram", help);
         for (plugin, durations) in plugins {
             durations.render(out, name, &format!("name={plugin:?},"));
         }
         let name = "apiserver_admission_step_admission_duration_seconds";
-        let help = "Admission sub-step latency histogram in seconds, broken out for each operation and API \
+        let help = "[STABLE] Admission sub-step latency histogram in seconds, broken out for each operation and API \
                     resource and step type (validate or admit).";
         heading(out, name, "histogram", help);
         self.step.render(out, name, "");
@@ -255,7 +255,7 @@ impl AdmissionMetrics {
         self.checks.render(out);
         self.check_seconds.render(out);
         let name = "apiserver_cel_evaluation_duration_seconds";
-        heading(out, name, "histogram", "CEL evaluation time in seconds.");
+        heading(out, name, "histogram", "[BETA] CEL evaluation time in seconds.");
         self.evaluations.render(out, name, "");
         self.pod_security.render(out);
         self.pod_security_exempt.render(out);
@@ -265,7 +265,7 @@ impl AdmissionMetrics {
 fn pod_security() -> Family<7> {
     Family::counter(
         "pod_security_evaluations_total",
-        "Number of policy evaluations that occurred, not counting ignored or exempt requests.",
+        "[ALPHA] Number of policy evaluations that occurred, not counting ignored or exempt requests.",
         [
             "decision",
             "mode",
@@ -281,7 +281,7 @@ fn pod_security() -> Family<7> {
 fn pod_security_exempt() -> Family<3> {
     Family::counter(
         "pod_security_exemptions_total",
-        "Number of exempt requests, not counting ignored or out of scope requests.",
+        "[ALPHA] Number of exempt requests, not counting ignored or out of scope requests.",
         ["request_operation", "resource", "subresource"],
     )
 }

@@ -20,7 +20,7 @@ pub(super) struct AuditMetrics {
 
 impl Default for AuditMetrics {
     fn default() -> AuditMetrics {
-        let help = "Counter of audit events that failed to be audited properly. Plugin identifies the plugin \
+        let help = "[ALPHA] Counter of audit events that failed to be audited properly. Plugin identifies the plugin \
                     affected by the error.";
         AuditMetrics {
             events: AtomicU64::new(0),
@@ -56,10 +56,15 @@ impl AuditMetrics {
     pub(super) fn render(&self, out: &mut String) {
         self.errors.render(out);
         let name = "apiserver_audit_event_total";
-        heading(out, name, "counter", "Counter of audit events generated and sent to the audit backend.");
+        heading(
+            out,
+            name,
+            "counter",
+            "[ALPHA] Counter of audit events generated and sent to the audit backend.",
+        );
         let _ = writeln!(out, "{name} {}", self.events.load(Ordering::Relaxed));
         let name = "apiserver_audit_level_total";
-        heading(out, name, "counter", "Counter of policy levels for audit events (1 per request).");
+        heading(out, name, "counter", "[ALPHA] Counter of policy levels for audit events (1 per request).");
         for (level, counter) in LEVELS.iter().zip(&self.levels) {
             let count = counter.load(Ordering::Relaxed);
             if count > 0 {
@@ -67,7 +72,7 @@ impl AuditMetrics {
             }
         }
         let name = "apiserver_audit_requests_rejected_total";
-        let help = "Counter of apiserver requests rejected due to an error in audit logging backend.";
+        let help = "[ALPHA] Counter of apiserver requests rejected due to an error in audit logging backend.";
         heading(out, name, "counter", help);
         let _ = writeln!(out, "{name} {}", self.rejected.load(Ordering::Relaxed));
     }

@@ -111,24 +111,29 @@ impl AuthenticationMetrics {
     /// In Prometheus' text format.
     pub fn render(&self, out: &mut String) {
         let name = "authenticated_user_requests";
-        let help = "Counter of authenticated requests broken out by username.";
+        let help = "[ALPHA] Counter of authenticated requests broken out by username.";
         series(out, name, help, "username", USERS.iter().zip(&self.users));
         let name = "authentication_attempts";
         let attempts = self.attempts.each_ref().map(|attempts| AtomicU64::new(attempts.count()));
-        series(out, name, "Counter of authenticated attempts.", "result", ATTEMPTS.iter().zip(&attempts));
+        series(
+            out,
+            name,
+            "[ALPHA] Counter of authenticated attempts.",
+            "result",
+            ATTEMPTS.iter().zip(&attempts),
+        );
         let name = "authentication_duration_seconds";
-        let help = "Authentication duration in seconds broken out by result.";
+        let help = "[ALPHA] Authentication duration in seconds broken out by result.";
         histograms(out, name, help, "result", ATTEMPTS.iter().zip(&self.attempts));
         let name = "authentication_token_cache_request_duration_seconds";
-        histograms(out, name, "", "status", LOOK_UPS.iter().zip(&self.cache));
+        histograms(out, name, "[ALPHA] ", "status", LOOK_UPS.iter().zip(&self.cache));
         let look_ups = self.cache.each_ref().map(|look_ups| AtomicU64::new(look_ups.count()));
         let name = "authentication_token_cache_request_total";
-        series(out, name, "", "status", LOOK_UPS.iter().zip(&look_ups));
+        series(out, name, "[ALPHA] ", "status", LOOK_UPS.iter().zip(&look_ups));
         let name = "authentication_token_cache_fetch_total";
-        series(out, name, "", "status", FETCHES.iter().zip(&self.fetches));
+        series(out, name, "[ALPHA] ", "status", FETCHES.iter().zip(&self.fetches));
         let name = "apiserver_client_certificate_expiration_seconds";
-        let help =
-            "Distribution of the remaining lifetime on the certificate used to authenticate a request.";
+        let help = "[ALPHA] Distribution of the remaining lifetime on the certificate used to authenticate a request.";
         heading(out, name, "histogram", help);
         self.expirations.render(out, name, "");
     }

@@ -61,7 +61,7 @@ impl AuthorizationMetrics {
 impl Render for AuthorizationMetrics {
     fn render(&self, out: &mut String) {
         let name = "apiserver_authorization_decisions_total";
-        let help = "Total number of terminal decisions made by an authorizer split by authorizer type, name, \
+        let help = "[ALPHA] Total number of terminal decisions made by an authorizer split by authorizer type, name, \
                     and decision.";
         heading(out, name, "counter", help);
         for ((mode, own), decisions) in self.lock().iter() {
@@ -74,7 +74,7 @@ impl Render for AuthorizationMetrics {
             }
         }
         let name = "authorization_attempts_total";
-        let help = "Counter of authorization attempts broken down by result. It can be either 'allowed', \
+        let help = "[ALPHA] Counter of authorization attempts broken down by result. It can be either 'allowed', \
                     'denied', 'no-opinion' or 'error'.";
         heading(out, name, "counter", help);
         for (result, attempts) in RESULTS.iter().zip(&self.attempts) {
@@ -83,7 +83,7 @@ impl Render for AuthorizationMetrics {
             }
         }
         let name = "authorization_duration_seconds";
-        heading(out, name, "histogram", "Authorization duration in seconds broken out by result.");
+        heading(out, name, "histogram", "[ALPHA] Authorization duration in seconds broken out by result.");
         for (result, attempts) in RESULTS.iter().zip(&self.attempts) {
             attempts.render(out, name, &format!("result={result:?}"));
         }

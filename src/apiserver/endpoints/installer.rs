@@ -24,6 +24,7 @@ use super::response::negotiation::{Output, Restrictions, negotiate, route};
 use super::routes::{debug, index};
 use super::subresources::{binding, connect, eviction, log, rollback, token};
 use crate::endpoints::response::unread_watches::UnreadWatches;
+use crate::metrics::MeasuredRequest;
 use crate::request::{RequestContext, RequestInfo, UnknownPath};
 use apimachinery::gvk::GroupVersion;
 use apimachinery::names::path_segment_name;
@@ -100,12 +101,14 @@ async fn serve_method(server: Arc<EndpointContext>, request: ApiRequest, ctx: Re
     if let Err(status) = prepare(&server, &kind, &ctx).await {
         return ctx.refuse(request.headers(), status);
     }
+    let mut measured = MeasuredRequest::begin(&server.metrics, &request, &ctx);
     let (mut scope, input) = match scope(server, kind, subresource, request, ctx) {
         Ok(parts) => parts,
-        Err(refused) => return *refused,
+        Err(refused) => return measured.end(*refused),
     };
     let answer = handle(&mut scope, input).await;
-    respond(&scope, answer)
+    measured.has_waited(scope.ctx.waited());
+    measured.end(respond(&scope, answer))
 }
 
 /// Makes the objects that every server has when their kind is first asked for. Our own components, as long as
@@ -203,9 +206,15 @@ fn scope(
     };
     if let Some(warning) = kind.deprecated.filter(|_| !wants_objects) {
         ctx.warn(warning);
+        ctx.annotate("k8s.io/deprecated", "true");
+        server.metrics.deprecated_was_asked_for(&ctx.info);
     }
     ctx.flow = server.flow.clone();
-    let source = BodySource { body, bodies: server.bodies.clone(), announced: ctx.announced.clone() };
+    // What is read has no body, and components of this process send none.
+    let has_none = wants_objects || matches!(parts.method, Method::GET | Method::HEAD);
+    let count = || server.metrics.body_sizes(&kind.group_resource(), &ctx.info.verb);
+    let sizes = if has_none { None } else { count() };
+    let source = BodySource { body, bodies: server.bodies.clone(), announced: ctx.announced.clone(), sizes };
     let input = Input::new(source, parts.extensions.remove::<DecodedBody>());
     let headers = parts.headers;
     let method = parts.method;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::until_sent::until_sent;
 use super::{Next, Passing, fail};
 use crate::audit::Audit;
 use crate::audit::policy::AuditStage;
+use crate::request::until_sent;
 use apimachinery::wire::ApiResponse;
 
 /// Behind authentication, which says who asks; in front of everything else that may refuse.

@@ -1,4 +1,5 @@
-//! Counts requests and how long they took (`endpoints/metrics`, `InstrumentHandlerFunc`), and logs them.
+//! Says when requests came, counts those that the server ends before their time, and logs all of them. What is
+//! answered its route counts (`metrics::MeasuredRequest`).
 
 use std::sync::Arc;
 
@@ -9,11 +10,13 @@ use super::{Next, Passing, RequestTerminated};
 use crate::metrics::Metrics;
 use apimachinery::wire::ApiResponse;
 
-/// Counts the request when it is answered; a watch when it has begun.
+/// In front of everything that takes time.
 pub async fn measure(metrics: &Arc<Metrics>, mut request: Passing, next: Next<'_>) -> ApiResponse {
     let info = request.ctx.info.clone();
     let clock = metrics.clock();
     let start = clock.elapsed();
+    request.ctx.received_at = start;
+    let cleaned = Metrics::cleaned(&request, &info);
     let line = RequestLogSpan::begin(&request, &request.ctx);
     request.line = line.clone();
     let response = match &line {
@@ -24,9 +27,8 @@ pub async fn measure(metrics: &Arc<Metrics>, mut request: Passing, next: Next<'_
     if let Some(line) = line {
         line.end(&response, duration);
     }
-    metrics.record(&info, response.status().as_u16(), duration);
     if response.extensions().get::<RequestTerminated>().is_some() {
-        metrics.terminated(&info, response.status().as_u16());
+        metrics.terminated(cleaned, &info, response.status().as_u16());
     }
     response
 }

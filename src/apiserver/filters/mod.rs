@@ -40,8 +40,6 @@ mod flow_asked;
 pub mod flow_record;
 pub mod traffic;
 
-mod until_sent;
-
 use http::HeaderValue;
 use http::header::EXPECT;
 

@@ -8,9 +8,9 @@ use std::time::Duration;
 use http::header::{HeaderName, RETRY_AFTER};
 
 use super::timeout::{REQUEST_TIMEOUT, requested_limit};
-use super::until_sent::until_sent;
 use super::{Next, Passing, RequestTerminated};
 use crate::flow_control::{FlowControl, FlowSchema, GROUP, Watching};
+use crate::request::until_sent;
 use apimachinery::options::Held;
 use apimachinery::user::MASTERS;
 use apimachinery::wire::{ApiResponse, text_response};
@@ -43,7 +43,9 @@ pub async fn prioritize(control: &Arc<FlowControl>, mut request: Passing, next: 
     let query = request.uri().query().unwrap_or_default();
     let wait_limit =
         || if is_long { REQUEST_TIMEOUT / 4 } else { (requested_limit(query) / 4).min(MAX_WAIT) };
+    let came = control.clock().elapsed();
     let seat = control.admit(&schema, (&user, &info), query, wait_limit).await;
+    request.ctx.has_waited(control.clock().elapsed().saturating_sub(came));
     let mut response = match seat {
         Some(seat) => {
             let _executing = control.enter(&info);

@@ -1,8 +1,7 @@
 //! Notes who asks for what just now (`Traffic`).
 
-use super::until_sent::until_sent;
 use super::{Next, Passing};
-use crate::request::RequestInfo;
+use crate::request::{RequestInfo, until_sent};
 use crate::traffic::Traffic;
 use apimachinery::wire::ApiResponse;
 

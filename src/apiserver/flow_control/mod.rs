@@ -122,6 +122,11 @@ impl FlowControl {
         Some(InFlight { control: self.clone(), is_mutating, _place: place })
     }
 
+    /// By what it measures how long somebody waits.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
     /// The first FlowSchema that matches; none where even `catch-all` is not served.
     pub async fn classify(&self, user: &UserInfo, info: &RequestInfo) -> Option<Arc<FlowSchema>> {
         if !self.followed.initialized() {

@@ -70,6 +70,8 @@ pub struct RequestContext {
     pub disturbance: Option<Box<RequestDisturbance>>,
     /// What else the user has to be allowed.
     pub second_checks: SecondChecks,
+    /// When it came, by the clock of the cluster.
+    pub received_at: Duration,
     /// Where it is said that the request is a long one.
     pub announced: Announced,
     /// Where the story of a write is told.
@@ -79,6 +81,8 @@ pub struct RequestContext {
     /// The last step that was told of; 0 before the first.
     last_step: AtomicU64,
     warnings: Mutex<Vec<String>>,
+    /// Nanoseconds; see [`RequestContext::waited`].
+    waited: AtomicU64,
 }
 
 /// Work with more bytes than this is long: it leaves the runtime's threads. Few objects are so big, and less
@@ -148,6 +152,18 @@ impl RequestContext {
         } else if used + SHORT_WARNING_BYTES <= MAX_WARNINGS_BYTES {
             warnings.push(first_bytes(&text, SHORT_WARNING_BYTES).into());
         }
+    }
+
+    /// How long it has waited for webhooks and for its turn (`LatencyTrackers`): nothing that the server could
+    /// do faster.
+    pub fn waited(&self) -> Duration {
+        Duration::from_nanos(self.waited.load(Ordering::Relaxed))
+    }
+
+    /// It has waited for so long.
+    pub fn has_waited(&self, duration: Duration) {
+        let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        self.waited.fetch_add(nanoseconds, Ordering::Relaxed);
     }
 
     /// Adds an annotation to the audit event, if there will be one.

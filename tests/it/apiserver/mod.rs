@@ -15,6 +15,7 @@ mod fairness;
 mod initializers;
 mod kinds;
 mod limits;
+mod metrics;
 mod objects;
 mod openapi;
 mod patches;

@@ -127,6 +127,7 @@ impl MutatingAdmissionWebhook {
         attributes.ctx.annotate(&round.key("mutation"), &annotation);
         let outcome = changed.as_ref().map(drop);
         let duration = self.clock.elapsed().saturating_sub(start);
+        attributes.ctx.has_waited(duration);
         count(&self.metrics, hook, "admit", attributes, outcome, duration);
         match changed {
             Ok(changed) => Ok(changed),

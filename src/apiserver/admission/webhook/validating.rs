@@ -82,8 +82,11 @@ impl ValidatingAdmissionWebhook {
             let key = format!("failed-open.validating.webhook.admission.k8s.io/round_0_index_{index}");
             answer.map(drop).or_else(|refusal| refusal.judge(hook, attributes, &key))
         });
+        let start = self.clock.elapsed();
         // All are asked to the end; of several refusals the first in order is told.
-        join_all(asked).await.into_iter().collect()
+        let answers = join_all(asked).await;
+        attributes.ctx.has_waited(self.clock.elapsed().saturating_sub(start));
+        answers.into_iter().collect()
     }
 }
 

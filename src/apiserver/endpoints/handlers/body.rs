@@ -18,6 +18,7 @@ use apimachinery::decode::BodyFormat;
 use apimachinery::patch::Document;
 use apimachinery::status::Status;
 use apimachinery::wire::DecodedBody;
+use component_base::metrics::Histogram;
 
 /// Upstream's `MaxRequestBodyBytes`.
 pub(crate) const MAX_BYTES: usize = 3 * 1024 * 1024;
@@ -42,6 +43,8 @@ pub(crate) struct BodySource {
     pub bodies: BodyBudget,
     /// Where it is said when there are many.
     pub announced: Announced,
+    /// Where it is counted how many there were.
+    pub sizes: Option<Arc<Histogram>>,
 }
 
 /// A patch, read.
@@ -134,10 +137,13 @@ impl Input {
 
 impl BodySource {
     async fn read(self, length: Option<usize>) -> Result<Bytes, Status> {
-        let BodySource { mut body, bodies, announced } = self;
+        let BodySource { mut body, bodies, announced, sizes } = self;
         if length.is_none_or(|length| length <= MAX_BYTES)
             && let Some((bytes, counted)) = collect(&mut body, &bodies).await?
         {
+            if let Some(sizes) = sizes {
+                sizes.observe_amount(bytes.len() as u64);
+            }
             announced.bytes(bytes.len()).await;
             // While it waited for a thread, it was held.
             drop(counted);
@@ -240,7 +246,7 @@ mod tests {
         let sent = stream::iter(vec![Ok::<_, Infallible>(Bytes::from(vec![b'x'; PART])); parts]);
         let body =
             if ends { Body::from_stream(sent) } else { Body::from_stream(sent.chain(stream::pending())) };
-        BodySource { body, bodies: bodies.clone(), announced: Announced::default() }
+        BodySource { body, bodies: bodies.clone(), announced: Announced::default(), sizes: None }
     }
 
     #[tokio::test]

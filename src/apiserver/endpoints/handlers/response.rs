@@ -15,6 +15,7 @@ use crate::endpoints::response::negotiation::{Output, Transform};
 use crate::endpoints::response::printer::Printer;
 use crate::endpoints::response::watch_server::watch_response;
 use crate::endpoints::response::writers::{is_compressed, write_bytes};
+use crate::metrics::WatchCounts;
 use apimachinery::accept::{MediaType, media_type_of_status};
 use apimachinery::list::List;
 use apimachinery::status::Status;
@@ -91,7 +92,10 @@ fn hand_over(answer: Answer) -> ApiResponse {
 fn write(scope: &Scope, answer: Answer) -> Result<ApiResponse, Status> {
     let printer = scope.printer()?;
     let (code, out) = match answer {
-        Answer::Watch(events) => return Ok(watch_response(printer, scope.output.media_type, events)),
+        Answer::Watch(events) => {
+            let counts = WatchCounts::begin(&scope.server.metrics, &scope.ctx);
+            return Ok(watch_response(printer, scope.output.media_type, events, counts));
+        }
         Answer::Object(code, object) => {
             let mut out = BytesMut::with_capacity(object.written_bytes() + 128);
             printer.object(&mut out, &object);

@@ -5,6 +5,7 @@ use super::request_scope::Scope;
 use crate::endpoints::response::answer::Answer;
 use crate::endpoints::response::negotiation::not_a_stream;
 use crate::endpoints::response::websocket;
+use crate::metrics::WatchCounts;
 use apimachinery::accept::MediaType;
 use apimachinery::fields::FieldSelector;
 use apimachinery::status::Status;
@@ -38,7 +39,8 @@ pub(crate) async fn watch(scope: &mut Scope) -> Result<Answer, Status> {
     {
         let (printer, media_type) = (scope.printer()?, scope.output.media_type);
         let unread = scope.unread.take().unwrap_or_default();
-        let watch = websocket::WebSocketWatch { printer, media_type, events, unread };
+        let counts = WatchCounts::begin(&scope.server.metrics, &scope.ctx);
+        let watch = websocket::WebSocketWatch { printer, media_type, events, unread, counts };
         return Ok(Answer::Raw(websocket::watch_response(&scope.headers, upgrade, watch)));
     }
     Ok(Answer::Watch(events))

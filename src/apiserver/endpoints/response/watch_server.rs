@@ -9,6 +9,7 @@ use http::header::CONTENT_TYPE;
 use tokio::sync::mpsc::Receiver;
 
 use super::printer::Printer;
+use crate::metrics::WatchCounts;
 use apimachinery::accept::MediaType;
 use apimachinery::watch::WatchEvent;
 use apimachinery::wire::{ApiResponse, WatchStream};
@@ -22,25 +23,31 @@ pub(crate) fn watch_response(
     printer: Printer,
     media_type: MediaType,
     events: Receiver<WatchEvent>,
+    counts: WatchCounts,
 ) -> ApiResponse {
     let (content_type, is_framed) = match media_type {
         MediaType::Protobuf => ("application/vnd.kubernetes.protobuf;stream=watch", true),
         MediaType::Json | MediaType::Yaml => ("application/json", false),
     };
-    let lines = futures::stream::unfold((events, printer), move |(mut events, mut printer)| async move {
-        let mut out = BytesMut::new();
-        let mut next = events.recv().await;
-        while let Some(event) = next {
-            if is_framed {
-                write_frame(&mut printer, &mut out, &event)
-            } else {
-                printer.event(&mut out, &event)
+    let lines = futures::stream::unfold(
+        (events, printer, counts),
+        move |(mut events, mut printer, counts)| async move {
+            let mut out = BytesMut::new();
+            let mut next = events.recv().await;
+            while let Some(event) = next {
+                let start = out.len();
+                if is_framed {
+                    write_frame(&mut printer, &mut out, &event)
+                } else {
+                    printer.event(&mut out, &event)
+                }
+                counts.sent(&event, out.len() - start);
+                next = if out.len() < MAX_CHUNK_BYTES { events.try_recv().ok() } else { None };
             }
-            next = if out.len() < MAX_CHUNK_BYTES { events.try_recv().ok() } else { None };
-        }
-        let chunk = Some(out.freeze()).filter(|chunk| !chunk.is_empty())?;
-        Some((Ok::<Bytes, Infallible>(chunk), (events, printer)))
-    });
+            let chunk = Some(out.freeze()).filter(|chunk| !chunk.is_empty())?;
+            Some((Ok::<Bytes, Infallible>(chunk), (events, printer, counts)))
+        },
+    );
     let mut response = ApiResponse::new(Body::from_stream(lines));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response.extensions_mut().insert(WatchStream);

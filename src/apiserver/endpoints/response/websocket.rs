@@ -18,6 +18,7 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use super::printer::Printer;
 use super::unread_watches::{HangUp, UnreadWatches};
+use crate::metrics::WatchCounts;
 use apimachinery::accept::MediaType;
 use apimachinery::watch::WatchEvent;
 use apimachinery::wire::ApiResponse;
@@ -47,6 +48,8 @@ pub(crate) struct WebSocketWatch {
     pub events: Receiver<WatchEvent>,
     /// Counts what the client does not take.
     pub unread: UnreadWatches,
+    /// Counts what is sent.
+    pub counts: WatchCounts,
 }
 
 /// Opens one and sends the events on it, each as a message of its own: text where it is JSON.
@@ -117,7 +120,7 @@ pub(crate) fn text(headers: &HeaderMap, name: HeaderName) -> &str {
 /// Until there are no more events, or the client has enough, or takes nothing while all clients together have
 /// too much on their way. What it says is heard for nothing else.
 async fn send(stream: impl AsyncRead + AsyncWrite, watch: WebSocketWatch) -> std::io::Result<()> {
-    let WebSocketWatch { mut printer, media_type, mut events, unread } = watch;
+    let WebSocketWatch { mut printer, media_type, mut events, unread, counts } = watch;
     let opcode = if media_type == MediaType::Json { TEXT } else { BINARY };
     let hang_up = HangUp::default();
     let sending = unread.begin(&hang_up);
@@ -134,6 +137,7 @@ async fn send(stream: impl AsyncRead + AsyncWrite, watch: WebSocketWatch) -> std
                 let Some(event) = event else { break };
                 let mut out = BytesMut::new();
                 printer.event(&mut out, &event);
+                counts.sent(&event, out.len());
                 let mut piece = sending.send(frame(opcode, &out).into());
                 drop(out);
                 tokio::select! {
@@ -182,9 +186,12 @@ mod tests {
     use super::*;
     use crate::endpoints::response::negotiation::Output;
     use crate::endpoints::response::table::IncludeObject;
+    use crate::metrics::Metrics;
+    use crate::request::RequestContext;
     use apimachinery::watch::Bookmark;
     use apis::core::config_map::CONFIG_MAPS;
     use clock::Clock;
+    use std::sync::Arc;
 
     fn headers(all: &[(HeaderName, &str)]) -> HeaderMap {
         all.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect()
@@ -234,7 +241,10 @@ mod tests {
         let unread = UnreadWatches::at_most(256);
         let (output, include) = (Output::default(), IncludeObject::Metadata);
         let printer = Printer::new(&CONFIG_MAPS, false, output, include, Clock::real()).unwrap();
-        let watch = WebSocketWatch { printer, media_type: MediaType::Json, events, unread: unread.clone() };
+        let metrics = Arc::new(Metrics::new(Clock::real(), vec![]));
+        let counts = WatchCounts::begin(&metrics, &RequestContext::default());
+        let watch =
+            WebSocketWatch { printer, media_type: MediaType::Json, events, unread: unread.clone(), counts };
         let bookmark = Bookmark { resource_version: 1, initial_events_end: false };
         sender.send(WatchEvent::Bookmark(bookmark)).await.unwrap();
         let mut sent = Box::pin(send(server, watch));

@@ -12,17 +12,37 @@ use crate::endpoints::query::Query;
 use crate::endpoints::response::messages;
 use crate::endpoints::response::negotiation::{Output, Restrictions, negotiate};
 use crate::endpoints::response::writers::write_bytes;
+use crate::metrics::{RequestLabels, measured_path};
 use crate::request::{RequestContext, UnknownPath};
 use apimachinery::accept::MediaType;
 use apimachinery::status::Status;
 use apimachinery::wire::{ApiResponse, negotiated_status_response, status_response, text_response};
 
-/// Answers at the paths that there are.
+/// Answers at the paths that there are, and counts those that upstream counts: health, OpenAPI, and discovery as
+/// a whole.
 pub(crate) async fn serve(
     server: &Arc<EndpointContext>,
     ctx: &RequestContext,
     request: &Parts,
 ) -> ApiResponse {
+    let response = answer(server, ctx, request).await;
+    let path = ctx.info.path.as_str();
+    let measured = match path.trim_end_matches('/') {
+        "/healthz" | "/livez" | "/readyz" => Some(("", path.trim_end_matches('/'))),
+        "/openapi/v3" => Some(("", "openapi/v3")),
+        below if below.starts_with("/openapi/v3/") => Some(("", "openapi/v3/")),
+        whole @ ("/api" | "/apis") if aggregated_discovery::wanted(&request.headers).is_some() => {
+            Some(("apiserver", &whole[1..]))
+        }
+        _ => None,
+    };
+    if let Some((component, path)) = measured {
+        measured_path(&server.metrics, ctx, &RequestLabels::of_path(component, path, "GET"), &response);
+    }
+    response
+}
+
+async fn answer(server: &Arc<EndpointContext>, ctx: &RequestContext, request: &Parts) -> ApiResponse {
     let wants_objects = ctx.wants_objects;
     let query = Query::parse(request.uri.query().unwrap_or_default());
     let (headers, method) = (&request.headers, &request.method);

@@ -39,7 +39,10 @@ fn plain(out: String) -> ApiResponse {
 
 async fn storage_objects(server: &EndpointContext, out: &mut String) {
     let name = "apiserver_storage_objects";
-    heading(out, name, "gauge", "Number of stored objects at the time of last check split by kind.");
+    let help = "[STABLE] (Deprecated since 1.34.0) [DEPRECATED, consider using apiserver_resource_objects instead] \
+                Number of stored objects at the time of last check split by kind. In case of a fetching error, the \
+                value will be -1.";
+    heading(out, name, "gauge", help);
     for kind in server.scheme.storage_kinds() {
         // Who counts them asks for them. A store that fails here has nothing to count either.
         drop(server.registry.bootstrap(&kind).await);

@@ -20,24 +20,24 @@ impl Default for ImpersonationMetrics {
         ImpersonationMetrics {
             attempts: counter(
                 "apiserver_impersonation_attempts_total",
-                "Total number of impersonation attempts split by mode and decision.",
+                "[ALPHA] Total number of impersonation attempts split by mode and decision.",
                 LABELS,
             ),
             attempts_duration: histogram(
                 "apiserver_impersonation_attempts_duration_seconds",
-                "Latency of impersonation attempts in seconds split by mode and decision.",
+                "[ALPHA] Latency of impersonation attempts in seconds split by mode and decision.",
                 LABELS,
                 &FROM_A_MILLISECOND,
             ),
             authorizations: counter(
                 "apiserver_impersonation_authorization_attempts_total",
-                "Total number of authorization checks made by the impersonation handler split by mode and \
+                "[ALPHA] Total number of authorization checks made by the impersonation handler split by mode and \
                  decision.",
                 LABELS,
             ),
             authorizations_duration: histogram(
                 "apiserver_impersonation_authorization_attempts_duration_seconds",
-                "Latency of authorization checks made by the impersonation handler in seconds split by mode \
+                "[ALPHA] Latency of authorization checks made by the impersonation handler in seconds split by mode \
                  and decision.",
                 LABELS,
                 &FROM_A_MILLISECOND,

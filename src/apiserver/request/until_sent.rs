@@ -15,7 +15,7 @@ struct Holding<T> {
 }
 
 /// Lends the answer on; `held` is dropped when its body has ended, or its reader has gone.
-pub(super) fn until_sent<T: Send + Unpin + 'static>(response: ApiResponse, held: T) -> ApiResponse {
+pub fn until_sent<T: Send + Unpin + 'static>(response: ApiResponse, held: T) -> ApiResponse {
     response.map(|body| Body::new(Holding { body, _held: held }))
 }
 
