@@ -129,6 +129,7 @@ impl Metrics {
 
     /// Where the sizes of bodies are counted that ask for `verb`.
     pub(crate) fn body_sizes(&self, resource: &GroupResource, verb: &str) -> Option<Arc<Histogram>> {
+        let verb = if verb == "deletecollection" { "delete_collection" } else { verb };
         self.body_sizes.of([&resource.group, &resource.resource, verb])
     }
 

@@ -90,8 +90,8 @@ impl AllRequests {
         self.among(labels, |series| {
             series.add(outcome.code);
             series.durations.observe(outcome.duration);
-            // The indicator is about what is really done.
-            if labels.dry_run.is_empty() {
+            // The indicator is about what is really done, and has an end of its own.
+            if labels.dry_run.is_empty() && labels.verb != "WATCH" {
                 let sli = series.sli_durations.get_or_insert_with(|| Histogram::new(&SLI_BUCKETS));
                 sli.observe(outcome.duration.saturating_sub(outcome.waited));
             }

@@ -207,7 +207,7 @@ async fn who_waits_too_long_is_refused() {
     let timed_out = format!("apiserver_flowcontrol_rejected_requests_total{of_jane},reason=\"time-out\"}}");
     assert_eq!(lines(&server, "GET /metrics", &timed_out).await, [format!("{timed_out} 1")]);
     let ended = "apiserver_request_terminations_total{code=\"429\",component=\"apiserver\",group=\"\",\
-        resource=\"configmaps\",scope=\"namespace\",subresource=\"\",verb=\"POST\",version=\"v1\"}";
+        resource=\"configmaps\",scope=\"resource\",subresource=\"\",verb=\"POST\",version=\"v1\"}";
     assert_eq!(lines(&server, "GET /metrics", ended).await, [format!("{ended} 1")]);
     assert_eq!(lines(&server, "GET /metrics", &queued).await, [format!("{queued} 0")]);
     working.abort();
