@@ -144,6 +144,35 @@ pub struct SecurityContext {
     /// Kernel parameters.
     #[serde(deserialize_with = "list")]
     pub sysctls: Vec<Sysctl>,
+    /// Whether it may do all that the node may.
+    pub privileged: Option<bool>,
+    /// Whether a program may get more rights than who starts it.
+    pub allow_privilege_escalation: Option<bool>,
+    /// What of the rights of root it has.
+    pub capabilities: Option<Capabilities>,
+    /// Which system calls it may make.
+    pub seccomp_profile: Option<SeccompProfile>,
+}
+
+/// `v1.Capabilities`: names without `CAP_`, or `ALL`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Capabilities {
+    /// More than by default.
+    #[serde(deserialize_with = "list")]
+    pub add: Vec<String>,
+    /// Less than that.
+    #[serde(deserialize_with = "list")]
+    pub drop: Vec<String>,
+}
+
+/// `v1.SeccompProfile`
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct SeccompProfile {
+    /// `Unconfined`, `RuntimeDefault` or `Localhost`.
+    #[serde(rename = "type")]
+    pub kind: String,
 }
 
 /// `v1.Sysctl`

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::service_account::TokenUses;
 use crate::metrics::heading;
 use component_base::metrics::{DEFAULT_BUCKETS, FROM_A_MILLISECOND, Histogram};
 
@@ -31,6 +32,7 @@ pub struct AuthenticationMetrics {
     /// Of what the cache did not know: whether somebody did, in the order of [`FETCHES`].
     fetches: [AtomicU64; FETCHES.len()],
     expirations: Arc<Histogram>,
+    token_uses: Arc<TokenUses>,
 }
 
 /// Whether a token was known from before.
@@ -75,6 +77,7 @@ impl Default for AuthenticationMetrics {
             cache: LOOK_UPS.map(|_| Histogram::new(&DEFAULT_BUCKETS)),
             fetches: Default::default(),
             expirations: Arc::new(Histogram::new(&EXPIRATION_BUCKETS)),
+            token_uses: Arc::default(),
         }
     }
 }
@@ -108,6 +111,11 @@ impl AuthenticationMetrics {
         self.expirations.clone()
     }
 
+    /// Where it is counted how tokens of service accounts are used.
+    pub fn token_uses(&self) -> Arc<TokenUses> {
+        self.token_uses.clone()
+    }
+
     /// In Prometheus' text format.
     pub fn render(&self, out: &mut String) {
         let name = "authenticated_user_requests";
@@ -136,6 +144,7 @@ impl AuthenticationMetrics {
         let help = "[ALPHA] Distribution of the remaining lifetime on the certificate used to authenticate a request.";
         heading(out, name, "histogram", help);
         self.expirations.render(out, name, "");
+        self.token_uses.render(out);
     }
 }
 

@@ -1,5 +1,5 @@
-//! Says when requests came, counts those that the server ends before their time, and logs all of them. What is
-//! answered its route counts (`metrics::MeasuredRequest`).
+//! Says when requests came, counts those that the server ends before their time, and logs all of them. What
+//! is answered its route counts (`metrics::MeasuredRequest`).
 
 use std::sync::Arc;
 

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use http_body::Body;
 
+use super::counts::Metrics;
+use super::request_labels::{Cleaned, RequestLabels};
 use super::request_series::RequestOutcome;
-use super::{Cleaned, Metrics, RequestLabels};
 use crate::request::{RequestContext, RequestInfo, until_sent};
 use apimachinery::wire::{ApiRequest, ApiResponse};
 
@@ -46,9 +47,9 @@ impl MeasuredRequest {
         self.waited = waited;
     }
 
-    /// It is answered: counts it, or begins to count it as one that runs for long and has it counted when that
-    /// is over. A watch of a component in this process counts when it has begun, since it is no stream of bytes;
-    /// a command or a tunnel when it is handed over.
+    /// It is answered: counts it, or begins to count it as one that runs for long and has it counted when
+    /// that is over. A watch of a component in this process counts when it has begun, since it is no stream
+    /// of bytes; a command or a tunnel when it is handed over. The bytes of a watch are told by its events.
     pub(crate) fn end(self, response: ApiResponse) -> ApiResponse {
         let code = response.status().as_u16();
         if self.info.is_long_running() && !self.takes_objects && code < 400 {

@@ -1,5 +1,6 @@
-//! What a request is counted by: the labels of `apiserver_request_total` and its like (`cleanVerb`, `CleanScope`,
-//! `cleanDryRun`). All values but names of kinds are of a closed set, so that no client makes endless series.
+//! What a request is counted by: the labels of `apiserver_request_total` and its like (`cleanVerb`,
+//! `CleanScope`, `cleanDryRun`). All values but names of kinds are of a closed set, so that no client makes
+//! endless series.
 
 use http::Method;
 use http::header::CONTENT_TYPE;
@@ -35,8 +36,16 @@ impl<'a> RequestLabels<'a> {
 
     /// Of a path that is no resource.
     pub(crate) fn of_path(component: &'static str, path: &'a str, verb: &'static str) -> RequestLabels<'a> {
-        let (group, resource, scope, version) = ("", "", "", "");
-        RequestLabels { component, dry_run: "", group, resource, scope, subresource: path, verb, version }
+        RequestLabels {
+            component,
+            dry_run: "",
+            group: "",
+            resource: "",
+            scope: "",
+            subresource: path,
+            verb,
+            version: "",
+        }
     }
 
     /// Those that every metric has behind `component` and `dry_run`, as they stand between braces.

@@ -1,5 +1,6 @@
-//! Requests, by what they ask for: how many were answered how, how long that took, and how much was sent
-//! (`requestCounter`, `requestLatencies`, `requestSliLatencies`, `responseSizes`, `longRunningRequestsGauge`).
+//! Requests, by what they ask for: how many were answered how, how long that took, how much was sent, and
+//! how many are under way (`requestCounter`, `requestLatencies`, `requestSliLatencies`, `responseSizes`,
+//! `longRunningRequestsGauge`).
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -11,7 +12,7 @@ use std::time::Duration;
 use foldhash::quality::RandomState;
 use sync::Mutex;
 
-use super::RequestLabels;
+use super::request_labels::RequestLabels;
 use component_base::metrics::{Histogram, heading};
 
 /// Different sets of labels; further ones are not counted.
@@ -50,7 +51,7 @@ const SIZES: (&str, &str) = (
 pub(super) struct AllRequests {
     /// By the hash of their labels.
     series: Mutex<HashMap<u64, RequestSeries, RandomState>>,
-    under_way: Mutex<HashMap<u64, UnderWay, RandomState>>,
+    under_way: Mutex<HashMap<u64, LongRunningCount, RandomState>>,
     hasher: RandomState,
 }
 
@@ -79,7 +80,7 @@ struct RequestSeries {
 }
 
 #[derive(Clone)]
-struct UnderWay {
+struct LongRunningCount {
     labels: Arc<str>,
     count: Arc<AtomicU64>,
 }
@@ -114,7 +115,7 @@ impl AllRequests {
         if all.len() >= MAX_SERIES && !all.contains_key(&key) {
             return None;
         }
-        let new = || UnderWay {
+        let new = || LongRunningCount {
             labels: format!("component=\"{}\",{}", labels.component, labels.common()).into(),
             count: Arc::default(),
         };
@@ -158,7 +159,7 @@ impl AllRequests {
     }
 
     fn render_under_way(&self, out: &mut String) {
-        let mut all: Vec<UnderWay> = self.under_way.lock().values().cloned().collect();
+        let mut all: Vec<LongRunningCount> = self.under_way.lock().values().cloned().collect();
         if all.is_empty() {
             return;
         }
@@ -167,7 +168,7 @@ impl AllRequests {
         let help = "[STABLE] Gauge of all active long-running apiserver requests broken out by verb, group, version, \
                     resource, scope and component. Not all requests are tracked this way.";
         heading(out, name, "gauge", help);
-        for UnderWay { labels, count } in all {
+        for LongRunningCount { labels, count } in all {
             let _ = writeln!(out, "{name}{{{labels}}} {}", count.load(Ordering::Relaxed));
         }
     }

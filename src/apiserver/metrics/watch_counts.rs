@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Cleaned, Metrics};
+use super::counts::Metrics;
+use super::request_labels::Cleaned;
 use crate::request::{RequestContext, RequestInfo};
 use apimachinery::watch::{Bookmark, WatchEvent};
 use component_base::metrics::Histogram;

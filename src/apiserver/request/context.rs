@@ -154,8 +154,8 @@ impl RequestContext {
         }
     }
 
-    /// How long it has waited for webhooks and for its turn (`LatencyTrackers`): nothing that the server could
-    /// do faster.
+    /// How long it has waited for webhooks and for its turn (`LatencyTrackers`): nothing that the server
+    /// could do faster.
     pub fn waited(&self) -> Duration {
         Duration::from_nanos(self.waited.load(Ordering::Relaxed))
     }

@@ -235,15 +235,18 @@ impl<'a> SyncContext<'a> {
         restart_count: i64,
         started_at: Time,
     ) -> Result<Option<Surroundings>, ContainerConfigError> {
-        let Some(mut around) = self.found(spec, restart_count, started_at)? else { return Ok(None) };
-        let missing = self.missing_sub_paths(&around);
+        let Some(facts) = self.facts() else { return Ok(None) };
+        let mounts = surroundings::mounted(&facts, spec, &self.written)?;
+        let missing = self.missing_sub_paths(&mounts);
         if !missing.is_empty() {
             self.written.keep(missing);
-            around = self.found(spec, restart_count, started_at)?.unwrap_or_default();
         }
+        // Most containers have nobody who would look at the rest.
         if !self.runtime.knows_process(spec) {
             return Ok(None);
         }
+        let Some(facts) = self.facts() else { return Ok(None) };
+        let around = surroundings::surroundings(&facts, spec, restart_count, started_at, &self.written)?;
         let bytes_left = self.start_bytes_left.get().checked_sub(around.start_bytes);
         self.start_bytes_left.set(bytes_left.ok_or_else(|| {
             format!("argument lists too long: variables of the pod are over {MAX_POD_START_BYTES} bytes")
@@ -251,20 +254,10 @@ impl<'a> SyncContext<'a> {
         Ok(Some(around))
     }
 
-    fn found(
-        &self,
-        spec: &Spec,
-        restarts: i64,
-        started_at: Time,
-    ) -> Result<Option<Surroundings>, ContainerConfigError> {
-        let Some(facts) = self.facts() else { return Ok(None) };
-        surroundings::surroundings(&facts, spec, restarts, started_at, &self.written).map(Some)
-    }
-
     /// The folders of volumes that a container mounts by their `subPath` and that nobody made yet
     /// (`SafeMakeDir`).
-    fn missing_sub_paths(&self, around: &Surroundings) -> Vec<Left> {
-        let by_path = around.mounts.iter().filter(|mount| mount.is_kept && !mount.sub_path.is_empty());
+    fn missing_sub_paths(&self, mounts: &[MountedVolume]) -> Vec<Left> {
+        let by_path = mounts.iter().filter(|mount| mount.is_kept && !mount.sub_path.is_empty());
         let is_missing = |mount: &&MountedVolume| {
             let files = self.written.files(&mount.volume);
             !files.keys().any(|path| file_system::is_within(&mount.sub_path, path))

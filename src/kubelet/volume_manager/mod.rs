@@ -24,6 +24,8 @@ pub(crate) mod dns;
 mod downward;
 mod env_file;
 mod environment;
+mod process_status;
+mod runs_as;
 pub mod volumes;
 
 pub mod surroundings;

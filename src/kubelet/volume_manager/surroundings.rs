@@ -7,17 +7,31 @@ use std::time::Duration;
 use super::config_error::ContainerConfigError;
 use super::facts::VolumeFacts;
 use super::host_files::WrittenFiles;
+use super::runs_as::{RunsAs, first_process};
 use super::{environment, volumes};
-use crate::kuberuntime::security::user_of_image;
 use apimachinery::time::Time;
 use apis::views::pod::Container;
-use machine::file_system::View;
-use machine::surroundings::{Surroundings, program_of, sysctl_name};
+use machine::file_system::{MountedVolume, View};
+use machine::surroundings::{Surroundings, sysctl_name};
+
+/// Where the volumes of `container` are mounted; none where it is not in its pod.
+///
+/// # Errors
+/// The message of `CreateContainerConfigError`.
+pub fn mounted(
+    facts: &VolumeFacts<'_>,
+    container: &Container,
+    written: &WrittenFiles,
+) -> Result<Vec<MountedVolume>, ContainerConfigError> {
+    let Some(detail) = facts.detail.container(&container.name) else { return Ok(vec![]) };
+    let variables = environment::variables(facts, container, detail, written)?;
+    volumes::mounts(facts, detail, &variables)
+}
 
 /// What a run of `container` that starts now finds.
 ///
 /// # Errors
-/// The message of `CreateContainerConfigError`.
+/// As [`mounted`].
 pub fn surroundings(
     facts: &VolumeFacts<'_>,
     container: &Container,
@@ -32,9 +46,9 @@ pub fn surroundings(
     let view =
         View { after: Duration::ZERO, tree: Arc::new(volumes::view(facts, container, &mounts, written)) };
     let (own, of_pod) = (&detail.security_context, &facts.detail.spec.security_context);
+    let RunsAs { user, group, groups } = RunsAs::of(own, of_pod, container);
     let start_bytes = variables.iter().map(|(name, value)| name.len() + value.len()).sum();
     let sysctls = of_pod.sysctls.iter().map(|sysctl| (sysctl_name(&sysctl.name), sysctl.value.clone()));
-    let by_image = || user_of_image(&container.image);
     Ok(Surroundings {
         image: container.image.clone(),
         variables,
@@ -44,9 +58,9 @@ pub fn surroundings(
         views: vec![view],
         folder: detail.working_dir.clone(),
         hostname: facts.kernel_hostname().into_owned(),
-        user: own.run_as_user.or(of_pod.run_as_user).or_else(by_image).unwrap_or(0),
-        group: own.run_as_group.or(of_pod.run_as_group).unwrap_or(0),
-        groups: of_pod.supplemental_groups.iter().chain(&of_pod.fs_group).copied().collect(),
+        user,
+        group,
+        groups,
         is_root_read_only: own.read_only_root_filesystem == Some(true),
         sysctls: sysctls.collect(),
         started_at: now,
@@ -60,18 +74,6 @@ pub fn surroundings(
         listens: vec![],
         declared: BTreeMap::new(),
     })
-}
-
-/// The command line of the first process that a container sees: its own, or that of the one that it is to
-/// debug.
-fn first_process(facts: &VolumeFacts<'_>, container: &Container) -> Vec<String> {
-    let target = &container.target_container_name;
-    let words = |of: &Container| of.command.iter().chain(&of.args).cloned().collect();
-    let Some(target) = facts.pod.spec.all_containers().find(|spec| spec.name == *target) else {
-        return words(container);
-    };
-    let words: Vec<String> = words(target);
-    if words.is_empty() { vec![program_of(&target.image).to_owned()] } else { words }
 }
 
 /// The shell's `$RANDOM`: any number below 32768, the same each time that this run is looked at.

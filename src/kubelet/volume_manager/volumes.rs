@@ -6,12 +6,12 @@
 
 use std::collections::BTreeMap;
 
-use super::cgroup_files;
 use super::config_error::ContainerConfigError;
 use super::dns;
 use super::downward;
 use super::host_files::{CLAIMED, Files, WrittenFiles};
 use super::sources::{self, Found, Source};
+use super::{cgroup_files, process_status};
 use crate::volume_manager::facts::VolumeFacts;
 use apis::views::pod::Container;
 use apis::views::pod_detail::{ContainerDetail, DownwardSource, KeyedSource, Volume};
@@ -102,6 +102,7 @@ pub fn view(
     let of_image = image_files::files(&own.image).into_iter();
     let mut tree: Tree = of_image.map(|(path, file)| (format!("/{path}"), file)).collect();
     tree.extend(cgroup_files::files(facts, own));
+    tree.extend(process_status::files(facts, own).into_iter().flatten());
     tree.insert("/etc/hosts".into(), File::new(hosts(facts).into_bytes(), DEFAULT_MODE));
     tree.insert(
         "/etc/hostname".into(),

@@ -325,6 +325,39 @@ async fn a_secret_can_hold_a_token_and_takes_it_away() {
     assert_eq!(guarded.admin(&format!("DELETE {SECRETS}/s"), &Value::Null).await.code, 200);
     guarded.forget_tokens();
     assert_eq!(guarded.whose(&token).await, "401");
+    assert_eq!(guarded.uses_of_tokens().await, [0, 0, 2, 0, 2, 1]);
+}
+
+#[tokio::test]
+async fn how_tokens_are_used_is_counted() {
+    let guarded = Guarded::start(|_, _| ()).await;
+    // As the kubelet asks for it: good for longer than it says.
+    let pod = json!({"metadata": {"name": "p"}, "spec": {"serviceAccountName": "builder",
+        "containers": [{"name": "c", "image": "i"}]}});
+    let uid = guarded.create(PODS, pod).await["metadata"]["uid"].clone();
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": uid});
+    let token = guarded.token(json!({"expirationSeconds": 3607, "boundObjectRef": pod})).await;
+    assert_eq!(guarded.whose(&token).await, BUILDER);
+    assert_eq!(guarded.whose(&token).await, BUILDER);
+    assert_eq!(guarded.uses_of_tokens().await, [1, 0, 0, 0, 0, 0], "the second was remembered");
+    guarded.clock.advance(Duration::from_secs(3700));
+    assert_eq!(guarded.whose(&token).await, BUILDER);
+    assert_eq!(guarded.uses_of_tokens().await, [1, 1, 0, 0, 0, 0]);
+}
+
+impl Guarded {
+    /// Valid ones, stale ones, and those of Secrets: all, automatic, manual and invalid ones.
+    async fn uses_of_tokens(&self) -> [u64; 6] {
+        let text = self.admin("GET /metrics", &Value::Null).await.text;
+        let names = ["valid", "stale", "legacy", "legacy_auto", "legacy_manual", "invalid_legacy_auto"];
+        names.map(|name| {
+            let end =
+                if name.ends_with("auto") || name.ends_with("manual") { "token_uses" } else { "tokens" };
+            let name = format!("serviceaccount_{name}_{end}_total ");
+            let value = text.lines().find_map(|line| line.strip_prefix(&name));
+            value.unwrap_or_else(|| panic!("no {name}")).parse().unwrap()
+        })
+    }
 }
 
 fn kubarium_key(pem: &str) -> EncodingKey {

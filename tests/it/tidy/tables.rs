@@ -189,8 +189,16 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
     // Writes what it is given, and knows neither who asks nor what serves.
     (
         "apiserver::endpoints::response",
-        // Of the network the frames of websockets.
-        &["apimachinery", "apis", "apiserver::endpoints::query", "apiserver::request", "clock", "network"],
+        // Of the network the frames of websockets; what a watch sends is counted where it is written.
+        &[
+            "apimachinery",
+            "apis",
+            "apiserver::endpoints::query",
+            "apiserver::metrics",
+            "apiserver::request",
+            "clock",
+            "network",
+        ],
     ),
     (
         "apiserver::crd_handler",
@@ -258,7 +266,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
     ),
     ("apiserver::kubelet_client", &["apimachinery"]),
     ("apiserver::kubelet_options", &[]),
-    ("apiserver::metrics", &["apiserver::request", "clock", "component_base"]),
+    ("apiserver::metrics", &["apimachinery", "apiserver::request", "clock", "component_base"]),
     // The flags of all rooms.
     (
         "apiserver::options",

@@ -12,6 +12,7 @@ use super::super::{Response, TokenAuthenticator, jwt};
 use super::bound::{Bound, LEEWAY_SECONDS};
 use super::claims::{BoundClaims, Kubernetes, PublicClaims};
 use super::metadata::PublicKeys;
+use super::metrics::{TokenUse, TokenUses};
 use super::user;
 use crate::authentication::errors::BadCredential;
 use crate::registry::Registry;
@@ -23,6 +24,7 @@ pub struct ServiceAccountTokens {
     audiences: Vec<String>,
     keys: Arc<PublicKeys>,
     bound: Bound,
+    uses: Arc<TokenUses>,
 }
 
 impl ServiceAccountTokens {
@@ -35,7 +37,18 @@ impl ServiceAccountTokens {
         clock: &Clock,
     ) -> ServiceAccountTokens {
         let (issuers, audiences) = (issuers.to_vec(), audiences.to_vec());
-        ServiceAccountTokens { issuers, audiences, keys, bound: Bound::new(registry, clock) }
+        ServiceAccountTokens {
+            issuers,
+            audiences,
+            keys,
+            bound: Bound::new(registry, clock),
+            uses: Arc::default(),
+        }
+    }
+
+    /// With its uses counted there.
+    pub(crate) fn counting(self, uses: Arc<TokenUses>) -> Self {
+        Self { uses, ..self }
     }
 
     async fn known(&self, token: &str, asked: Option<&[String]>) -> Result<Option<Response>, BadCredential> {
@@ -50,6 +63,8 @@ impl ServiceAccountTokens {
         check_time(&claims.public, self.bound.now())?;
         let kubernetes = &claims.kubernetes;
         self.check_bound(kubernetes).await?;
+        let is_stale = kubernetes.warnafter.is_some_and(|from| self.bound.now() > from);
+        self.uses.count(if is_stale { TokenUse::Stale } else { TokenUse::Valid });
         let account = &kubernetes.serviceaccount;
         let extra = extra_of(&claims);
         let user = user(&kubernetes.namespace, &account.name, &account.uid, extra);

@@ -14,11 +14,13 @@ use super::authenticator::{audiences_of, has_issuer};
 use super::bound::Bound;
 use super::claims::LegacyClaims;
 use super::metadata::PublicKeys;
+use super::metrics::{TokenUse, TokenUses};
 use super::{split_username, user};
 use crate::authentication::errors::BadCredential;
 use crate::registry::Registry;
 use apimachinery::object::Object;
 use apis::core::secret::LEGACY_TOKEN_INVALID_SINCE;
+use apis::tree::items;
 use clock::Clock;
 
 /// The `iss` of such tokens.
@@ -30,6 +32,7 @@ pub struct LegacyServiceAccountTokens {
     audiences: Vec<String>,
     keys: Arc<PublicKeys>,
     bound: Bound,
+    uses: Arc<TokenUses>,
 }
 
 impl LegacyServiceAccountTokens {
@@ -41,7 +44,18 @@ impl LegacyServiceAccountTokens {
         clock: &Clock,
     ) -> LegacyServiceAccountTokens {
         let (issuers, audiences) = ([LEGACY_ISSUER.into()], audiences.to_vec());
-        LegacyServiceAccountTokens { issuers, audiences, keys, bound: Bound::new(registry, clock) }
+        LegacyServiceAccountTokens {
+            issuers,
+            audiences,
+            keys,
+            bound: Bound::new(registry, clock),
+            uses: Arc::default(),
+        }
+    }
+
+    /// With its uses counted there.
+    pub(crate) fn counting(self, uses: Arc<TokenUses>) -> Self {
+        Self { uses, ..self }
     }
 
     async fn known(&self, token: &str, asked: Option<&[String]>) -> Result<Option<Response>, BadCredential> {
@@ -55,9 +69,13 @@ impl LegacyServiceAccountTokens {
         let audiences = audiences_of(&claims.public, asked, &self.audiences)?;
         check_claims(&claims)?;
         let secret = self.check_secret(&claims, token).await?;
-        self.check_account(&claims).await?;
+        let account = self.check_account(&claims).await?;
         self.bound.note_use(&secret).await;
-        check_validity(&claims, &secret)?;
+        check_validity(&claims, &secret).inspect_err(|_| self.uses.count(TokenUse::InvalidLegacyAuto))?;
+        let is_auto =
+            items(&account.to_value(), "secrets").iter().any(|it| it["name"] == claims.secret_name.as_str());
+        self.uses.count(if is_auto { TokenUse::LegacyAuto } else { TokenUse::LegacyManual });
+        self.uses.count(TokenUse::Legacy);
         let LegacyClaims { namespace, account_name, account_uid, .. } = &claims;
         let user = user(namespace, account_name, account_uid, BTreeMap::new());
         Ok(Some(Response { user, audiences }))
@@ -75,14 +93,14 @@ impl LegacyServiceAccountTokens {
         }
     }
 
-    async fn check_account(&self, claims: &LegacyClaims) -> Result<(), BadCredential> {
+    async fn check_account(&self, claims: &LegacyClaims) -> Result<Arc<Object>, BadCredential> {
         let LegacyClaims { namespace, account_name, account_uid, .. } = claims;
         let account = self.bound.account(namespace, account_name).await?;
         if account.is_deleting() {
             return Err(format!("ServiceAccount {namespace}/{account_name} has been deleted").into());
         }
         match &account.metadata.uid {
-            uid if uid == account_uid => Ok(()),
+            uid if uid == account_uid => Ok(account),
             uid => Err(format!("ServiceAccount UID ({uid}) does not match claim ({account_uid})").into()),
         }
     }

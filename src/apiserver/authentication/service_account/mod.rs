@@ -13,6 +13,9 @@ pub mod legacy;
 
 mod bound;
 mod claims;
+mod metrics;
+
+pub use metrics::TokenUses;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -18,8 +18,8 @@ use apimachinery::accept::MediaType;
 use apimachinery::status::Status;
 use apimachinery::wire::{ApiResponse, negotiated_status_response, status_response, text_response};
 
-/// Answers at the paths that there are, and counts those that upstream counts: health, OpenAPI, and discovery as
-/// a whole.
+/// Answers at the paths that there are, and counts those that upstream counts: health, OpenAPI, and discovery
+/// as a whole.
 pub(crate) async fn serve(
     server: &Arc<EndpointContext>,
     ctx: &RequestContext,
