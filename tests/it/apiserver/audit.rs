@@ -22,7 +22,7 @@ kind: Policy
 omitStages: [RequestReceived]
 rules:
 - {level: None, users: ['system:apiserver', 'kubernetes-admin'], verbs: [get, list]}
-- {level: Metadata, resources: [{group: '', resources: [secrets]}], omitStages: [ResponseStarted]}
+- {level: Metadata, resources: [{group: '', resources: [secrets, endpoints]}], omitStages: [ResponseStarted]}
 - {level: RequestResponse, resources: [{group: '', resources: [configmaps]}], omitManagedFields: true}
 - {level: Request, nonResourceURLs: ['/healthz*']}
 - {level: None}
@@ -78,6 +78,8 @@ async fn events_tell_what_the_policy_wants() {
     call(&cluster, &format!("POST {CONFIG_MAPS}"), &agent, &config_map("c")).await;
     call(&cluster, &format!("POST {CONFIG_MAPS}"), &agent, &config_map("c")).await;
     call(&cluster, &format!("GET {CONFIG_MAPS}/c"), &agent, &Value::Null).await;
+    let endpoints = CONFIG_MAPS.replace("configmaps", "endpoints");
+    call(&cluster, &format!("GET {endpoints}"), &agent, &Value::Null).await;
     let jane = [("impersonate-user", "jane")];
     call(&cluster, &format!("DELETE {CONFIG_MAPS}/c"), &jane, &Value::Null).await;
     let text = fs::read_to_string(&path).unwrap();
@@ -105,6 +107,9 @@ async fn events_tell_what_the_policy_wants() {
     ] {
         assert_eq!(of_secret.pointer(pointer), Some(&wanted), "{pointer}: {of_secret}");
     }
+    assert_eq!(of_secret["annotations"]["k8s.io/deprecated"], Value::Null);
+    let of_endpoints = events.iter().find(|event| event["objectRef"]["resource"] == "endpoints").unwrap();
+    assert_eq!(of_endpoints["annotations"]["k8s.io/deprecated"], "true", "{of_endpoints}");
     assert!(of_secret.get("requestObject").is_none() && of_secret.get("responseObject").is_none());
     let of_maps: Vec<&Value> =
         events.iter().filter(|event| event["objectRef"]["resource"] == "configmaps").collect();
