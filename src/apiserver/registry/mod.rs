@@ -20,6 +20,7 @@ mod admin_access;
 mod claim_rights;
 mod lifted;
 mod metadata;
+mod metrics;
 mod prepare;
 
 mod auto_update;

@@ -54,6 +54,14 @@ impl ByteStore {
         matches!(self, ByteStore::Etcd(_))
     }
 
+    /// How much room its files take: none in memory. None for an etcd, which would have to be asked.
+    pub(super) fn bytes_on_disk(&self) -> Option<u64> {
+        match self {
+            ByteStore::Own(kv) => Some(kv.bytes_on_disk()),
+            ByteStore::Etcd(_) => None,
+        }
+    }
+
     /// A key as it is called where it is kept: in an etcd below the prefix that was chosen.
     pub(super) fn kept_key(&self, key: &str) -> String {
         match self {

@@ -50,6 +50,8 @@ pub(super) struct CacheWatcher {
     pub ends_at: Option<Duration>,
     /// By what it may end before.
     pub cut: Option<WatchCut>,
+    /// Whether it has not been in the dispatch yet: what it is sent is what its watch begins with.
+    pub is_new: bool,
 }
 
 /// The watchers that are up to date, each in the one place where the events that can concern it are looked
@@ -115,7 +117,8 @@ fn field(object: &Object, at: usize) -> &str {
 
 impl CacheWatchers {
     /// Takes a watcher that has been sent everything up to its position; `field_names` are its kind's.
-    pub(super) fn add(&mut self, watcher: CacheWatcher, field_names: &[&str]) {
+    pub(super) fn add(&mut self, mut watcher: CacheWatcher, field_names: &[&str]) {
+        watcher.is_new = false;
         // One that was cut while it caught up.
         if watcher.is_cut() {
             return;

@@ -16,6 +16,7 @@ use tokio::task::AbortHandle;
 use super::cache_watcher::{CHANNEL, CacheWatcher, CacheWatchers, next_bookmark};
 use super::event::StoreEvent;
 use super::lister_watcher::EtcdListerWatcher;
+use super::metrics::{ConsistentRead, KindCounter, KindMetrics};
 use super::request::{At, ListRequest, Since, WatchRequest};
 use super::store::Store;
 use super::watch_cache::{self, CacheSnapshot, WatchCache};
@@ -51,6 +52,7 @@ struct CacherShared {
     me: Weak<CacherShared>,
     kind: Arc<Kind>,
     store: Store,
+    counters: Arc<KindMetrics>,
     watchers: Mutex<CacheWatchers>,
     cache: RwLock<WatchCache>,
     /// The revision that the cache has reached.
@@ -92,10 +94,16 @@ impl Cacher {
     /// Goes on from what a cache of the kind holds, which is no newer than the store.
     pub fn with(cache: WatchCache, store: Store, kind: Arc<Kind>, entropy: Entropy) -> Cacher {
         let known = cache.revision();
+        let store = store.for_kind(&kind);
+        let counters = store.counters(&kind);
+        counters.cache_is(&cache);
+        // A cache that begins with what it inherits is filled already.
+        counters.add(KindCounter::Initializations, usize::from(known > 0));
         let shared = Arc::new_cyclic(|me| CacherShared {
             me: me.clone(),
             kind: kind.clone(),
             store: store.clone(),
+            counters,
             watchers: Mutex::default(),
             cache: RwLock::new(cache),
             progress: AtomicU64::new(known),
@@ -176,12 +184,16 @@ impl Cacher {
                         || shared.cannot_fill()
                         || !shared.store.kv().tells_progress() =>
                 {
-                    return shared.store.list(&shared.kind, request).await;
+                    return shared.list_from_store(request).await;
                 }
                 Err(status) => return Err(status),
             },
         };
-        let list = watch_cache::list(&snapshot, &shared.kind, request, revision);
+        let (list, looked_at) = watch_cache::list(&snapshot, &shared.kind, request, revision);
+        shared.counters.listed_from_cache(looked_at, list.items.len());
+        if request.at == At::Newest {
+            shared.counters.read_consistently(ConsistentRead::Cached);
+        }
         if !list.continue_token.is_empty() {
             shared.write().keep(revision, snapshot);
         }
@@ -215,7 +227,7 @@ impl Cacher {
         let ends_at = request.timeout.map(|timeout| now + timeout);
         let bookmark_at = request.bookmarks.then(|| next_bookmark(now, ends_at));
         let WatchRequest { selection, cut, .. } = request;
-        let watcher = CacheWatcher { selection, sender, position, bookmark_at, ends_at, cut };
+        let watcher = CacheWatcher { selection, sender, position, bookmark_at, ends_at, cut, is_new: true };
         shared.start(watcher, initial);
         Ok(receiver)
     }
@@ -242,7 +254,8 @@ impl Drop for Cacher {
 
 impl ReflectorStore for CacherShared {
     fn replace(&self, items: Vec<Arc<Object>>, resource_version: u64) {
-        self.write().replace(items, resource_version);
+        self.change(|cache| cache.replace(items, resource_version));
+        self.counters.add(KindCounter::Initializations, 1);
         self.cannot_fill.store(false, Ordering::Release);
         self.reach(resource_version);
         let mut watchers = self.lock_watchers();
@@ -264,7 +277,7 @@ impl ReflectorStore for CacherShared {
     }
 
     fn bookmark(&self, resource_version: u64) {
-        self.write().advance(resource_version);
+        self.change(|cache| cache.advance(resource_version));
         self.lock_watchers().advance(resource_version);
         self.reach(resource_version);
     }
@@ -296,9 +309,11 @@ impl CacherShared {
     /// First into the ring, then to the watchers: whoever registers between the two has read it from the
     /// ring, and its position says so.
     fn process(&self, object: Arc<Object>, deleted: bool) {
-        let event = self.write().apply(object, deleted, self.store.clock().elapsed());
+        self.counters.add(KindCounter::EventsReceived, 1);
+        let event = self.change(|cache| cache.apply(object, deleted, self.store.clock().elapsed()));
         self.reach(event.revision());
         let done = self.lock_watchers().dispatch(&event, &self.kind.field_names());
+        self.counters.add(KindCounter::EventsDispatched, 1);
         self.store.recorder().delivered(&self.kind, &event.object, done.sent + done.behind.len());
         let Some(me) = self.me.upgrade() else { return };
         for watcher in done.behind {
@@ -339,7 +354,10 @@ impl CacherShared {
         let behind = self.read().events_after(watcher.position, CHANNEL);
         match behind {
             _ if watchers.is_closed() => Resumed::Cut,
-            None => Resumed::Cut,
+            None => {
+                self.counters.add(KindCounter::TerminatedWatchers, 1);
+                Resumed::Cut
+            }
             Some(events) if !events.is_empty() => Resumed::Behind(watcher, events),
             Some(_) => {
                 watchers.add(watcher, &self.kind.field_names());
@@ -366,6 +384,13 @@ impl CacherShared {
 
     fn read(&self) -> RwLockReadGuard<'_, WatchCache> {
         self.cache.read()
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut WatchCache) -> T) -> T {
+        let mut cache = self.write();
+        let changed = change(&mut cache);
+        self.counters.cache_is(&cache);
+        changed
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, WatchCache> {
@@ -398,6 +423,9 @@ impl CacherShared {
                 Resumed::Behind(behind, events) => (behind, events),
                 Resumed::Live | Resumed::Cut => return Ok(()),
             };
+            if behind.is_new {
+                self.counters.add(KindCounter::InitEvents, events.len());
+            }
             for event in events {
                 if let Some(seen) = event.seen_by(&behind.selection, &field_names) {
                     self.send(&behind, seen).await?;
@@ -414,11 +442,14 @@ impl CacherShared {
         initial: Initial,
         field_names: &[&str],
     ) -> Result<(), Stalled> {
-        for object in initial.objects.values() {
+        let mut begun_with = 0;
+        for object in initial.objects.values().filter(|object| watcher.selection.is_about(object)) {
+            begun_with += 1;
             if watcher.selection.matches(object, field_names) {
                 self.send(watcher, WatchEvent::Added(object.clone())).await?;
             }
         }
+        self.counters.add(KindCounter::InitEvents, begun_with);
         if initial.marks_end {
             let bookmark = Bookmark { resource_version: watcher.position, initial_events_end: true };
             self.send(watcher, WatchEvent::Bookmark(bookmark)).await?;
@@ -435,6 +466,7 @@ impl CacherShared {
             Err(mpsc::error::TrySendError::Closed(_)) => Err(Stalled),
             Err(mpsc::error::TrySendError::Full(event)) => {
                 let sent = self.store.clock().timeout(STALLED_AFTER, watcher.sender.send(event)).await;
+                self.counters.add(KindCounter::TerminatedWatchers, usize::from(sent.is_err()));
                 sent.map_err(|_| Stalled)?.map_err(|_| Stalled)
             }
         }

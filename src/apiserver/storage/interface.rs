@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 
 use super::byte_store::ByteStore;
 use super::cacher::Cacher;
+use super::metrics::StorageMetrics;
 use super::request::{At, ListRequest, WatchRequest, parse};
 use super::store::{Store, Written};
 use super::watch_cache::WatchCache;
@@ -219,6 +220,11 @@ impl Storage {
         }
     }
 
+    /// What is counted of all kinds.
+    pub(super) fn metrics(&self) -> &StorageMetrics {
+        self.0.store.metrics()
+    }
+
     /// The bytes underneath.
     pub(super) fn kv(&self) -> &ByteStore {
         self.0.store.kv()
@@ -237,6 +243,7 @@ impl Storage {
     /// Drops the watch cache of a kind that is no longer served; its watches end.
     pub fn forget(&self, kind: &Kind) {
         self.lock().remove(kind.storage_prefix());
+        self.0.store.counters(kind).cache_is_gone();
     }
 
     /// The watch cache of a kind that has one. A custom kind that was declared anew gets a new one: its

@@ -1,6 +1,7 @@
 //! Leases for objects that expire (`storage/etcd3/lease_manager.go`): Events share one for a while, so that
 //! there are few leases however many events.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use clock::Clock;
@@ -8,6 +9,7 @@ use etcd::{LeaseId, StoreError};
 use sync::Mutex;
 
 use super::byte_store::ByteStore;
+use super::metrics::StorageMetrics;
 
 /// How long a lease is given to new objects: the least of this and a twentieth of the time to live. Objects
 /// live longer than asked by at most this.
@@ -23,6 +25,7 @@ pub(super) struct LeaseManager {
     current: Mutex<Option<SharedLease>>,
     /// Held while a lease is granted, so that all who come meanwhile share it.
     granting: tokio::sync::Mutex<()>,
+    metrics: Arc<StorageMetrics>,
 }
 
 #[derive(Debug)]
@@ -34,8 +37,9 @@ struct SharedLease {
 
 impl LeaseManager {
     /// Over a store.
-    pub(super) fn new(kv: ByteStore, clock: Clock) -> LeaseManager {
-        LeaseManager { kv, clock, current: Mutex::new(None), granting: tokio::sync::Mutex::default() }
+    pub(super) fn new(kv: ByteStore, clock: Clock, metrics: Arc<StorageMetrics>) -> LeaseManager {
+        let granting = tokio::sync::Mutex::default();
+        LeaseManager { kv, clock, current: Mutex::new(None), granting, metrics }
     }
 
     /// A lease that lasts at least `time_to_live` from now.
@@ -54,7 +58,8 @@ impl LeaseManager {
         let (now, reuse) = (self.clock.elapsed(), reuse(time_to_live));
         let id = self.kv.grant_lease(time_to_live + reuse).await?;
         let expires_at = now + time_to_live + reuse;
-        *self.lock() = Some(SharedLease { id, expires_at, objects: 1 });
+        let replaced = self.lock().replace(SharedLease { id, expires_at, objects: 1 });
+        replaced.iter().for_each(|replaced| self.metrics.lease_was_shared(replaced.objects));
         Ok(id)
     }
 
@@ -82,6 +87,7 @@ fn reuse(time_to_live: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use chrono::DateTime;
+    use component_base::metrics::Render;
     use etcd::{Kv, Options};
 
     use super::*;
@@ -90,7 +96,8 @@ mod tests {
     async fn a_herd_shares_as_few_leases_as_those_who_come_one_by_one() {
         let clock = Clock::stepped(DateTime::UNIX_EPOCH);
         let kv = Kv::open(Options::default(), clock.clone()).unwrap();
-        let leases = LeaseManager::new(kv.clone().into(), clock.clone());
+        let metrics = Arc::new(StorageMetrics::default());
+        let leases = LeaseManager::new(kv.clone().into(), clock.clone(), metrics.clone());
         let hour = Duration::from_secs(3600);
         let herd = (0..2 * MAX_OBJECTS + 1).map(|_| leases.lease(hour));
         let given: Result<Vec<LeaseId>, StoreError> =
@@ -104,5 +111,9 @@ mod tests {
         clock.advance(REUSE + Duration::from_secs(1));
         leases.lease(hour).await.unwrap();
         assert_eq!(kv.leases().len(), 4, "the last one ends too early by now");
+        let mut page = String::new();
+        metrics.render(&mut page);
+        let counted = "etcd_lease_object_counts_sum 2001\netcd_lease_object_counts_count 3\n";
+        assert!(page.contains(counted), "{page}");
     }
 }

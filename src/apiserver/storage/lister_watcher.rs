@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::byte_store::ByteWatch;
+use super::metrics::KindMetrics;
 use super::recorder::RecordedChange;
 use super::request::ListRequest;
 use super::store::Store;
@@ -29,6 +30,7 @@ pub(super) struct EtcdEvents {
     store: Store,
     log: ByteWatch,
     kind: Arc<Kind>,
+    counters: Arc<KindMetrics>,
     /// The rest of the last batch.
     batch: VecDeque<KeyEvent>,
     /// The revision of the last batch, when it is still to be told.
@@ -50,7 +52,8 @@ impl ListerWatcher for EtcdListerWatcher {
         // Whoever asked for progress before there was a watch is answered by this.
         self.store.kv().request_progress(prefix);
         let (store, kind) = (self.store.clone(), self.kind.clone());
-        Ok(EtcdEvents { store, log, kind, batch: VecDeque::new(), progress: None })
+        let counters = store.counters(&kind);
+        Ok(EtcdEvents { store, log, kind, counters, batch: VecDeque::new(), progress: None })
     }
 }
 
@@ -67,6 +70,7 @@ impl Events for EtcdEvents {
             }
             match self.log.next().await {
                 Ok(WatchBatch { events, revision }) => {
+                    self.counters.heard(events.len());
                     (self.batch, self.progress) = (events.into(), Some(revision));
                 }
                 // The cluster is going down, and this with it: nothing is to be said or tried again.

@@ -22,6 +22,7 @@ mod fresh;
 
 mod lease_manager;
 mod master_leases;
+mod metrics;
 mod range_allocation;
 mod recorder;
 mod size_limit;

@@ -116,9 +116,14 @@ impl ObjectSelection {
         }
     }
 
+    /// Whether `object` is where it looks, selected or not.
+    pub fn is_about(&self, object: &Object) -> bool {
+        self.namespace.is_empty() || self.namespace == object.metadata.namespace
+    }
+
     /// Whether `object` is selected; `field_names` are its kind's.
     pub fn matches(&self, object: &Object, field_names: &[&str]) -> bool {
-        (self.namespace.is_empty() || self.namespace == object.metadata.namespace)
+        self.is_about(object)
             && (self.predicate.is_everything() || self.predicate.matches(object, field_names))
     }
 }

@@ -1,23 +1,22 @@
 //! `Store`: objects straight in etcd (`storage/etcd3.store`).
 //! Next: src/etcd/kv.rs
 
+mod lists;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
 
 use super::byte_store::ByteStore;
-use super::continue_token::ContinueToken;
 use super::encryption::Encryption;
-use super::errors::{continue_expired, corrupt, interpret, too_large};
+use super::errors::{corrupt, interpret, too_large};
 use super::foreign;
 use super::fresh::Fresh;
 use super::lease_manager::LeaseManager;
-use super::page::ListedPage;
+use super::metrics::{EtcdOperation, KindMetrics, StorageMetrics};
 use super::recorder::{RecordedChange, Recorder};
-use super::request::{At, ListRequest};
 use super::size_limit;
-use apimachinery::list::List;
 use apimachinery::object::{Object, encode_for_storage, split_key};
 use apimachinery::options::WatchCut;
 use apimachinery::status::Status;
@@ -26,9 +25,6 @@ use clock::Clock;
 use etcd::{Expect, KeyValue, Op, Revision, StoreError, Txn};
 use flow::Flow;
 use tokio::sync::Notify;
-
-/// With a selector, so many keys are read at a time at first; doubled while the page does not fill.
-const FIRST_CHUNK: usize = 500;
 
 /// Objects in etcd. Cloning shares it. Kinds are storage kinds, keys are relative to the kind.
 #[derive(Clone, Debug)]
@@ -42,6 +38,9 @@ pub struct Store {
     writes_protobuf: bool,
     is_read_only: bool,
     fresh: Arc<Fresh>,
+    metrics: Arc<StorageMetrics>,
+    /// The counters of the one kind that this handle is used for.
+    own_counters: Option<Arc<KindMetrics>>,
     /// Watches were cut: who serves one that is read straight from etcd looks whether it is among them.
     cuts: Arc<Notify>,
 }
@@ -59,7 +58,8 @@ impl Store {
     /// Over a store of bytes.
     pub fn new(kv: impl Into<ByteStore>, clock: Clock) -> Store {
         let kv = kv.into();
-        let leases = Arc::new(LeaseManager::new(kv.clone(), clock.clone()));
+        let metrics: Arc<StorageMetrics> = Arc::default();
+        let leases = Arc::new(LeaseManager::new(kv.clone(), clock.clone(), metrics.clone()));
         let recorder = Arc::new(Recorder::new(Flow::off()));
         let encryption = Encryption::default();
         let event_ttl = None;
@@ -73,6 +73,8 @@ impl Store {
             writes_protobuf: false,
             is_read_only: false,
             fresh: Arc::default(),
+            metrics,
+            own_counters: None,
             cuts: Arc::default(),
         }
     }
@@ -122,6 +124,49 @@ impl Store {
         Some(self.event_ttl.unwrap_or(own)).filter(|time| !time.is_zero())
     }
 
+    /// A handle that is used for one kind alone, whose counters need not be looked up each time.
+    pub(super) fn for_kind(&self, kind: &Kind) -> Store {
+        Store { own_counters: Some(self.counters(kind)), ..self.clone() }
+    }
+
+    /// What is counted of a kind.
+    pub(super) fn counters(&self, kind: &Kind) -> Arc<KindMetrics> {
+        self.own_counters.clone().unwrap_or_else(|| self.metrics.of(kind))
+    }
+
+    /// What is counted of all kinds.
+    pub(super) fn metrics(&self) -> &StorageMetrics {
+        &self.metrics
+    }
+
+    /// Asks the bytes underneath for something of a kind, which is counted.
+    async fn ask<T>(
+        &self,
+        kind: &Kind,
+        operation: EtcdOperation,
+        answer: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let began = self.clock.elapsed();
+        let answer = answer.await;
+        let took = self.clock.elapsed().saturating_sub(began);
+        match &self.own_counters {
+            Some(own) => own.requests.record(operation, took, answer.is_err()),
+            None => self.metrics.of(kind).requests.record(operation, took, answer.is_err()),
+        }
+        answer
+    }
+
+    /// The newest revision, which is asked for because of a kind (upstream's `GetCurrentResourceVersion`,
+    /// a get).
+    pub(super) async fn revision(&self, kind: &Kind) -> Result<Revision, StoreError> {
+        self.ask(kind, EtcdOperation::Get, self.kv.revision()).await
+    }
+
+    async fn find(&self, kind: &Kind, key: &str) -> Result<Option<KeyValue>, Status> {
+        let whole = full_key(kind, key);
+        self.ask(kind, EtcdOperation::Get, self.kv.get(&whole, None)).await.map_err(interpret)
+    }
+
     /// What notes it.
     pub(super) fn recorder(&self) -> &Recorder {
         &self.recorder
@@ -165,7 +210,7 @@ impl Store {
     /// # Errors
     /// 500 when the store fails.
     pub async fn get(&self, kind: &Kind, key: &str) -> Result<Option<Arc<Object>>, Status> {
-        let found = self.kv.get(&full_key(kind, key), None).await.map_err(interpret)?;
+        let found = self.find(kind, key).await?;
         found.map(|found| self.decode(kind, &found)).transpose()
     }
 
@@ -179,7 +224,7 @@ impl Store {
         key: &str,
         revision: Revision,
     ) -> Result<Option<Arc<Object>>, Status> {
-        let current = self.kv.revision().await.map_err(interpret)?;
+        let current = self.revision(kind).await.map_err(interpret)?;
         if revision > current {
             return Err(too_large(revision, current));
         }
@@ -199,10 +244,16 @@ impl Store {
     ) -> Result<Option<Arc<Object>>, Status> {
         // Where a look costs as much as the whole, the whole is read.
         let ByteStore::Own(kv) = &self.kv else { return self.get(kind, key).await };
-        let newest = kv.mod_revision(&full_key(kind, key)).map_err(interpret)?;
-        match cached.filter(|cached| Some(cached.metadata.resource_version) == newest) {
-            None if newest.is_some() => self.get(kind, key).await,
-            cached => Ok(cached),
+        let whole = full_key(kind, key);
+        let look = async {
+            let newest = kv.mod_revision(&whole)?;
+            let known = cached.filter(|cached| Some(cached.metadata.resource_version) == newest);
+            let is_unknown = known.is_none() && newest.is_some();
+            Ok((known, if is_unknown { self.kv.get(&whole, None).await? } else { None }))
+        };
+        match self.ask(kind, EtcdOperation::Get, look).await.map_err(interpret)? {
+            (_, Some(found)) => self.decode(kind, &found).map(Some),
+            (known, None) => Ok(known),
         }
     }
 
@@ -211,71 +262,9 @@ impl Store {
     /// # Errors
     /// 500 when the store fails.
     pub async fn count(&self, kind: &Kind) -> Result<usize, Status> {
-        let range = self.kv.range(kind.storage_prefix(), None, Some(0), None).await.map_err(interpret)?;
+        let counting = self.kv.range(kind.storage_prefix(), None, Some(0), None);
+        let range = self.ask(kind, EtcdOperation::ListWithCount, counting).await.map_err(interpret)?;
         Ok(range.count)
-    }
-
-    /// Objects at one revision. Read from etcd, every state is the newest: `Any` and `NotOlderThan` are met
-    /// by it.
-    ///
-    /// # Errors
-    /// 410 when the revision was compacted away; 504 when it is to come.
-    pub async fn list(&self, kind: &Kind, request: &ListRequest) -> Result<List, Status> {
-        let at = match request.at {
-            At::Exact(revision) => Some(revision),
-            _ => None,
-        };
-        let list = self.list_at(kind, request, at).await.map_err(|error| match error {
-            StoreFailure::Etcd(StoreError::Compacted { .. }) if request.start.is_some() => {
-                let start = request.start.as_deref().unwrap_or_default();
-                let start = start[request.selection.prefix().len()..].to_owned();
-                continue_expired(&ContinueToken { revision: None, start }.encode())
-            }
-            StoreFailure::Etcd(error) => interpret(error),
-            StoreFailure::Status(status) => status,
-        })?;
-        match request.at {
-            At::NotOlderThan(revision) if revision > list.resource_version => {
-                Err(too_large(revision, list.resource_version))
-            }
-            _ => Ok(list),
-        }
-    }
-
-    /// At a revision, or now: then all of it is of the revision of the first page that is read.
-    async fn list_at(
-        &self,
-        kind: &Kind,
-        request: &ListRequest,
-        mut at: Option<Revision>,
-    ) -> Result<List, StoreFailure> {
-        let root = kind.storage_prefix();
-        let prefix = format!("{root}{}", request.selection.prefix());
-        let mut from = request.start.as_ref().map(|start| format!("{root}{start}"));
-        let mut chunk = match request.limit {
-            Some(limit) if !request.selection.predicate.is_everything() => Some(limit.max(FIRST_CHUNK)),
-            limit => limit,
-        };
-        let mut page = ListedPage::new(request, kind.field_names());
-        loop {
-            let range = self.kv.range(&prefix, from.as_deref(), chunk, at).await?;
-            at = Some(range.revision);
-            let mut left = range.count;
-            for found in range.kvs.iter().filter(|found| is_wanted(request, root, found)) {
-                if page.is_full() {
-                    break;
-                }
-                left -= 1;
-                page.offer(&found.key[root.len()..], self.decode(kind, found)?);
-            }
-            if !range.more || page.is_full() {
-                let goes_on = page.is_full() && request.selection.key.is_none();
-                page.cut(if goes_on { left } else { 0 });
-                return Ok(page.finish(range.revision));
-            }
-            from = Some(format!("{root}{}", page.next_key()));
-            chunk = chunk.map(|chunk| chunk * 2);
-        }
     }
 
     /// Writes an object if it is at the revision `expected` (0: it does not exist). `cause` is the step of
@@ -353,7 +342,13 @@ impl Store {
         };
         self.recorder.hold(kind, key, (deleted, expected), cause).await;
         self.recorder.begin(&whole, expected, cause);
-        let done = self.kv.txn(&whole, Expect::ModRevision(expected), op).await.map_err(interpret);
+        let operation = match (deleted, expected) {
+            (true, _) => EtcdOperation::Delete,
+            (false, 0) => EtcdOperation::Create,
+            (false, _) => EtcdOperation::Update,
+        };
+        let writing = self.kv.txn(&whole, Expect::ModRevision(expected), op);
+        let done = self.ask(kind, operation, writing).await.map_err(interpret);
         let mut gone = None;
         if let Ok(Txn::Committed { revision, previous }) = &done {
             let last = previous.as_ref().filter(|_| deleted);
@@ -416,35 +411,13 @@ impl Store {
         if self.encryption.is_off() {
             return Ok(false);
         }
-        let found = self.kv.get(&full_key(kind, key), None).await.map_err(interpret)?;
+        let found = self.find(kind, key).await?;
         Ok(found.is_some_and(|found| self.encryption.is_stale(kind, &found.value)))
     }
 
     fn conflict(&self, kind: &Kind, current: Option<KeyValue>) -> Result<Written, Status> {
         Ok(Written::Conflict(current.map(|current| self.decode(kind, &current)).transpose()?))
     }
-}
-
-enum StoreFailure {
-    Etcd(StoreError),
-    Status(Status),
-}
-
-impl From<StoreError> for StoreFailure {
-    fn from(error: StoreError) -> StoreFailure {
-        StoreFailure::Etcd(error)
-    }
-}
-
-impl From<Status> for StoreFailure {
-    fn from(status: Status) -> StoreFailure {
-        StoreFailure::Status(status)
-    }
-}
-
-/// A selector that fixes the key names one object; others may begin with its name.
-fn is_wanted(request: &ListRequest, root: &str, found: &KeyValue) -> bool {
-    request.selection.key.as_ref().is_none_or(|key| found.key[root.len()..] == **key)
 }
 
 /// The whole key in etcd.

@@ -39,6 +39,7 @@ pub struct WatchCache {
     ring: Arc<VecDeque<Arc<StoreEvent>>>,
     ring_start: Revision,
     ring_bytes: usize,
+    objects_bytes: usize,
     capacity: usize,
     /// Snapshots that continue tokens name, by revision, the oldest token first.
     paged: VecDeque<(Revision, CacheSnapshot)>,
@@ -52,6 +53,7 @@ impl Default for WatchCache {
             ring: Arc::default(),
             ring_start: 0,
             ring_bytes: 0,
+            objects_bytes: 0,
             capacity: MIN_EVENTS,
             paged: VecDeque::new(),
         }
@@ -69,6 +71,16 @@ impl WatchCache {
         &self.objects
     }
 
+    /// How many bytes the current objects are in the store, as far as it keeps them in their own form.
+    pub fn objects_bytes(&self) -> usize {
+        self.objects_bytes
+    }
+
+    /// For how many events the ring has room now.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
     /// The objects of what happened lately, which may be current ones.
     pub fn lately(&self) -> impl Iterator<Item = &Arc<Object>> {
         self.ring.iter().flat_map(|event| event.previous.iter().chain([&event.object]))
@@ -76,9 +88,11 @@ impl WatchCache {
 
     /// Starts anew from a list. History before it is gone.
     pub fn replace(&mut self, items: Vec<Arc<Object>>, revision: Revision) {
+        let objects_bytes = items.iter().map(|object| object.size_bytes()).sum();
         let entry = |object: Arc<Object>| (object.shared_key().clone(), object);
         let objects = items.into_iter().map(entry).collect();
-        *self = WatchCache { objects, revision, ring_start: revision, ..WatchCache::default() };
+        let begun = WatchCache { objects, revision, objects_bytes, ..WatchCache::default() };
+        *self = WatchCache { ring_start: revision, ..begun };
     }
 
     /// Takes a put, or a deletion whose last state is `object`.
@@ -87,6 +101,8 @@ impl WatchCache {
         self.revision = object.metadata.resource_version;
         let previous =
             if deleted { self.objects.remove(&key) } else { self.objects.insert(key, object.clone()) };
+        self.objects_bytes += if deleted { 0 } else { object.size_bytes() };
+        self.objects_bytes -= previous.as_ref().map_or(0, |previous| previous.size_bytes());
         let event = Arc::new(StoreEvent::new(object, previous, deleted, now));
         self.push(event.clone());
         event
@@ -165,14 +181,21 @@ impl WatchCache {
     }
 }
 
-/// What a list asks for, out of a snapshot.
-pub(super) fn list(snapshot: &CacheSnapshot, kind: &Kind, request: &ListRequest, revision: Revision) -> List {
+/// What a list asks for, out of a snapshot, and how many objects were looked at for it.
+pub(super) fn list(
+    snapshot: &CacheSnapshot,
+    kind: &Kind,
+    request: &ListRequest,
+    revision: Revision,
+) -> (List, usize) {
+    let mut looked_at = 0;
     let mut page = ListedPage::new(request, kind.field_names());
     if let Some(key) = &request.selection.key {
         if let Some(object) = snapshot.get::<str>(key) {
+            looked_at += 1;
             page.offer(key, object.clone());
         }
-        return page.finish(revision);
+        return (page.finish(revision), looked_at);
     }
     let prefix = request.selection.prefix();
     let from = request.start.as_deref().unwrap_or(&prefix);
@@ -185,17 +208,19 @@ pub(super) fn list(snapshot: &CacheSnapshot, kind: &Kind, request: &ListRequest,
             break;
         }
         prefetch(upcoming.iter().map(|(_, object)| *object));
+        looked_at += upcoming.len();
         let mut upcoming = upcoming.into_iter();
         while !page.is_full()
             && let Some((key, object)) = upcoming.next()
         {
             page.offer(key, object.clone());
         }
+        looked_at -= upcoming.len();
         if page.is_full() {
             page.cut(upcoming.len() + keys.by_ref().count());
         }
     }
-    page.finish(revision)
+    (page.finish(revision), looked_at)
 }
 
 #[cfg(test)]

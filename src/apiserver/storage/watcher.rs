@@ -11,6 +11,7 @@ use super::byte_store::{ByteStore, ByteWatch};
 use super::cache_watcher::{CacheWatcher, next_bookmark};
 use super::errors::{interpret, watch_expired};
 use super::event::StoreEvent;
+use super::metrics::KindMetrics;
 use super::request::{ListRequest, Since, WatchRequest};
 use super::store::{Store, full_key};
 use apimachinery::list::List;
@@ -38,6 +39,7 @@ pub(super) trait WatcherTaker: Send + Sync {
 struct Pump {
     store: Store,
     kind: Arc<Kind>,
+    counters: Arc<KindMetrics>,
     request: WatchRequest,
     /// Of all keys it watches, whole.
     prefix: String,
@@ -75,7 +77,7 @@ pub(super) async fn watch(
     let position = match (request.since, &initial) {
         (_, Some(list)) => list.resource_version,
         (Since::After(revision), None) => revision,
-        (_, None) => store.kv().revision().await.map_err(interpret)?,
+        (_, None) => store.revision(kind).await.map_err(interpret)?,
     };
     let prefix = full_key(kind, &request.selection.prefix());
     let log = match store.kv().watch(&prefix, began_at(store.kv(), position)).await {
@@ -88,8 +90,9 @@ pub(super) async fn watch(
     };
     let ends_at = request.timeout.map(|timeout| store.clock().elapsed() + timeout);
     let clock = store.clock();
+    let counters = store.counters(kind);
     let (store, kind) = (store.clone(), kind.clone());
-    let pump = Pump { store, kind, request, prefix, log, position, sender, ends_at, taker };
+    let pump = Pump { store, kind, counters, request, prefix, log, position, sender, ends_at, taker };
     clock.spawn(pump.run(initial));
     Ok(receiver)
 }
@@ -164,6 +167,7 @@ impl Pump {
             bookmark_at: self.request.bookmarks.then_some(bookmark_at),
             ends_at: self.ends_at,
             cut: self.request.cut.clone(),
+            is_new: true,
         });
         true
     }
@@ -193,6 +197,7 @@ impl Pump {
                 return Err(Gone);
             }
         };
+        self.counters.heard(batch.events.len());
         for event in batch.events.iter().filter(|event| event.revision() > self.position) {
             let Some(event) = self.store_event(event) else { continue };
             let seen = event.seen_by(&self.request.selection, &self.kind.field_names());

@@ -18,6 +18,7 @@ pub(crate) async fn respond(server: &EndpointContext) -> ApiResponse {
     server.metrics.render(&mut out);
     server.flow_control.render(&mut out);
     storage_objects(server, &mut out).await;
+    server.registry.render(&mut out);
     build_info::render(&mut out);
     features::render(&mut out, server.registry.gates().states());
     plain(out)

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use super::CacherShared;
 use crate::storage::errors::{interpret, too_large};
+use crate::storage::metrics::ConsistentRead;
 use crate::storage::request::{At, ListRequest};
 use crate::storage::watch_cache::CacheSnapshot;
+use apimachinery::list::List;
 use apimachinery::object::Object;
 use apimachinery::status::Status;
 use etcd::Revision;
@@ -26,14 +28,19 @@ impl CacherShared {
     /// The objects, and their revision, in the state that is asked for.
     pub(super) async fn state(&self, at: At) -> Result<(CacheSnapshot, Revision), Status> {
         let least = match at {
-            At::Newest => self.store.kv().revision().await.map_err(interpret)?,
+            At::Newest => self.store.revision(&self.kind).await.map_err(interpret)?,
             At::Any => self.acknowledged.load(Ordering::Acquire).max(1),
             At::NotOlderThan(revision) | At::Exact(revision) => revision,
         };
         if at == At::Newest && !self.store.kv().tells_progress() && !self.has_reached(least) {
             return Err(too_large(least, self.store.kv().seen_revision()));
         }
-        self.wait_until_fresh(least).await?;
+        // Who takes any state is not counted as one who waits.
+        if at == At::Any {
+            self.reached(least).await?
+        } else {
+            self.wait_until_fresh(least).await?
+        }
         let cache = self.read();
         Ok((cache.objects().clone(), cache.revision()))
     }
@@ -43,7 +50,7 @@ impl CacherShared {
         match self.state(at).await {
             Err(_) if !self.store.kv().tells_progress() => {
                 // What comes later is told by the cache, which must be there.
-                self.wait_until_fresh(1).await?;
+                self.reached(1).await?;
                 let request = ListRequest { at, ..ListRequest::everything() };
                 let list = self.store.list(&self.kind, &request).await?;
                 let entry = |object: &Arc<Object>| (object.shared_key().clone(), object.clone());
@@ -58,11 +65,35 @@ impl CacherShared {
         if self.store.kv().tells_progress() {
             return Ok(self.state(At::Newest).await?.1);
         }
-        self.wait_until_fresh(1).await?;
-        self.store.kv().revision().await.map_err(interpret)
+        self.reached(1).await?;
+        self.store.revision(&self.kind).await.map_err(interpret)
     }
 
+    /// A list that the cache cannot answer, from etcd.
+    pub(super) async fn list_from_store(&self, request: &ListRequest) -> Result<List, Status> {
+        let is_ready = !self.cannot_fill();
+        let list = self.store.list(&self.kind, request).await;
+        if request.at == At::Newest && is_ready {
+            let how = if list.is_ok() { ConsistentRead::FellBack } else { ConsistentRead::Failed };
+            self.counters.read_consistently(how);
+        }
+        list
+    }
+
+    /// Waits until the cache has reached a revision, which is counted.
     pub(super) async fn wait_until_fresh(&self, revision: Revision) -> Result<(), Status> {
+        if self.has_reached(revision) {
+            self.counters.waited(Duration::ZERO);
+            return Ok(());
+        }
+        let clock = self.store.clock();
+        let began = clock.elapsed();
+        let reached = self.reached(revision).await;
+        self.counters.waited(clock.elapsed().saturating_sub(began));
+        reached
+    }
+
+    async fn reached(&self, revision: Revision) -> Result<(), Status> {
         if self.has_reached(revision) {
             return Ok(());
         }
@@ -109,9 +140,9 @@ impl CacherShared {
     pub(super) async fn catch_up_with_store(&self) {
         let kv = self.store.kv();
         if kv.tells_progress()
-            && let Ok(newest) = kv.revision().await
+            && let Ok(newest) = self.store.revision(&self.kind).await
         {
-            let _ = self.wait_until_fresh(newest).await;
+            let _ = self.reached(newest).await;
         }
     }
 }

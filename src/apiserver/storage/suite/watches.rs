@@ -1,6 +1,7 @@
 //! Watches: where they begin, what a selector sees, how they end.
 
 use super::*;
+use crate::storage::metrics::KindCounter;
 
 #[tokio::test]
 async fn a_watch_tells_what_happened_after_its_revision() {
@@ -237,6 +238,8 @@ async fn a_slow_watcher_is_cut_and_disturbs_nobody() {
     outgrow_ring(&subject, &mut quick, 200).await;
     assert!(take(&mut slower, 350).await.len() < 350);
     assert_eq!(slower.recv().await.map(|event| show(&event)), None);
+    let counters = subject.store.counters(&subject.kind);
+    assert_eq!(counters.count(KindCounter::TerminatedWatchers), 2, "slow is cut as well, later");
 }
 
 /// A watch from before what the ring holds begins in etcd's log, where each watcher reads for itself.
