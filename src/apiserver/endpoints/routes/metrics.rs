@@ -1,16 +1,13 @@
 //! `/metrics`: what the server counts, and what it costs, in Prometheus' text format.
 
-use std::fmt::Write;
-
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 
 use crate::endpoints::EndpointContext;
-use crate::metrics::heading;
 use apimachinery::wire::{ApiResponse, text_response};
 use component_base::build_info;
 use component_base::features;
-use component_base::metrics::Render;
+use component_base::metrics::{Render, gauge};
 
 /// The whole text.
 pub(crate) async fn respond(server: &EndpointContext) -> ApiResponse {
@@ -39,17 +36,19 @@ fn plain(out: String) -> ApiResponse {
 }
 
 async fn storage_objects(server: &EndpointContext, out: &mut String) {
-    let name = "apiserver_storage_objects";
-    let help = "[STABLE] (Deprecated since 1.34.0) [DEPRECATED, consider using apiserver_resource_objects instead] \
-                Number of stored objects at the time of last check split by kind. In case of a fetching error, the \
-                value will be -1.";
-    heading(out, name, "gauge", help);
+    let mut counts = Vec::new();
     for kind in server.scheme.storage_kinds() {
-        // Who counts them asks for them. A store that fails here has nothing to count either.
+        // Who counts them asks for them. A store that fails here fails to count, too.
         drop(server.registry.bootstrap(&kind).await);
-        if let Ok(count) = server.registry.count(&kind).await {
-            let resource = kind.resource();
-            let _ = writeln!(out, "{name}{{resource=\"{resource}\"}} {count}");
-        }
+        let count = server.registry.count(&kind).await;
+        counts.push((kind, count.ok().and_then(|count| i64::try_from(count).ok()).unwrap_or(-1)));
     }
+    let help = "Number of stored objects at the time of last check split by kind. In case of a fetching error, \
+                the value will be -1.";
+    let of = counts.iter().map(|(kind, count)| ([&kind.group_version.group, &kind.plural], count));
+    gauge(out, ("apiserver_resource_objects", &format!("[ALPHA] {help}")), ["group", "resource"], of);
+    let since = "[STABLE] (Deprecated since 1.34.0)";
+    let deprecated = format!("{since} [DEPRECATED, consider using apiserver_resource_objects instead] {help}");
+    let of = counts.iter().map(|(kind, count)| ([kind.resource()], count));
+    gauge(out, ("apiserver_storage_objects", &deprecated), ["resource"], of);
 }
