@@ -6,5 +6,6 @@ use component_base::metrics::Render;
 impl Render for Registry {
     fn render(&self, out: &mut String) {
         self.0.storage.render(out);
+        self.0.services.render(out);
     }
 }

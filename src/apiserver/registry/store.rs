@@ -83,7 +83,7 @@ impl DeleteOutcome {
 impl Registry {
     /// Over a storage; `entropy` draws uids and name suffixes.
     pub fn new(storage: Storage, scheme: Arc<Scheme>, clock: Clock, entropy: Entropy) -> Registry {
-        let services = Allocators::new(entropy.clone());
+        let services = Allocators::new(clock.clone(), entropy.clone());
         let bootstrapped = Bootstrapped::default();
         let converter = OnceLock::new();
         let gates = OnceLock::new();

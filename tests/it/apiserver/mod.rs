@@ -21,6 +21,7 @@ mod openapi;
 mod patches;
 mod protobuf;
 mod security;
+mod stored_counts;
 mod versions;
 pub(crate) mod watches;
 mod webhook_client;

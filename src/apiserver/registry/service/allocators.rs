@@ -3,14 +3,17 @@
 use std::collections::{BTreeMap, HashSet};
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use sync::{Mutex, MutexGuard};
 use tokio::sync::OnceCell;
 
+use super::allocator_metrics::{AllocationScope, AllocatorMetrics, Given};
 use super::options::ServiceOptions;
 use apis::networking::ip_range::IpRange;
 use apis::networking::port_range::PortRange;
 use apis::networking::service_ranges::ServiceRanges;
+use clock::Clock;
 use entropy::Entropy;
 
 golang::text_error! {
@@ -59,6 +62,8 @@ pub struct Allocators {
     configured: OnceLock<ServiceOptions>,
     /// What ServiceCIDRs add to the configured range, by their names. Bound: the objects of the kind.
     ranges: Mutex<BTreeMap<String, Vec<IpRange>>>,
+    metrics: Arc<AllocatorMetrics>,
+    clock: Clock,
     entropy: Entropy,
 }
 
@@ -71,15 +76,33 @@ pub struct Allocation {
     taken: ServiceAllocations,
     /// Given back on commit: what the write no longer wants.
     unwanted: ServiceAllocations,
+    /// What was given for it; counted when it is over, whatever becomes of the write.
+    given: Vec<Given>,
+    /// Where it is counted; a dry run is not.
+    metrics: Option<Arc<AllocatorMetrics>>,
 }
 
 impl Allocators {
     /// Nothing is taken.
-    pub fn new(entropy: Entropy) -> Allocators {
+    pub fn new(clock: Clock, entropy: Entropy) -> Allocators {
         let shared = Arc::default();
         let loaded = OnceCell::new();
         let ranges = Mutex::default();
-        Allocators { shared, loaded, configured: OnceLock::new(), ranges, entropy }
+        let metrics = Arc::default();
+        Allocators { shared, loaded, configured: OnceLock::new(), ranges, metrics, clock, entropy }
+    }
+
+    /// What is counted of them.
+    pub(super) fn metrics(&self) -> &Arc<AllocatorMetrics> {
+        &self.metrics
+    }
+
+    /// How many addresses of each range are taken, and how many node ports of theirs.
+    pub(super) fn taken_of(&self, ranges: &[IpRange]) -> (Vec<usize>, usize) {
+        let state = lock(&self.shared);
+        let taken = |range: &IpRange| state.ips.iter().filter(|ip| range.contains(**ip)).count();
+        let ports = state.ports.iter().filter(|port| self.place_of(**port).is_some()).count();
+        (ranges.iter().map(taken).collect(), ports)
     }
 
     /// What the flags say; who says it first is believed.
@@ -119,6 +142,14 @@ impl Allocators {
         // A dry run shares nothing: what it takes, it takes from a copy.
         let copy = || Arc::new(Mutex::new(lock(&self.shared).clone()));
         allocation.allocators = Some(if dry_run { copy() } else { self.shared.clone() });
+        allocation.metrics = (!dry_run).then(|| self.metrics.clone());
+        allocation
+    }
+
+    /// Begins to allocate of what is not among these, for a write that is no dry run.
+    pub fn begin_among(&self, held: ServiceAllocations) -> Allocation {
+        let mut allocation = Allocation::among(held);
+        allocation.metrics = Some(self.metrics.clone());
         allocation
     }
 
@@ -173,7 +204,11 @@ impl Allocators {
         let in_order = (band..end).chain(1..band);
         let draws = if upper == 0 { 0 } else { DRAWS };
         let mut candidates = drawn.take(draws).chain(in_order).map(|at| range.address(at));
-        candidates.find(|ip| allocation.take_ip(*ip))
+        let began = self.clock.elapsed();
+        let found = candidates.find(|ip| allocation.take_ip(*ip));
+        let took = self.clock.elapsed().saturating_sub(began);
+        allocation.note_ip(found.is_some(), range, AllocationScope::Dynamic, took);
+        found
     }
 
     /// This IP (`Allocate`).
@@ -182,18 +217,23 @@ impl Allocators {
         let Some((range, at)) = self.ranges().into_iter().find_map(place) else {
             return Err("the provided network does not match the current range".into());
         };
-        if at == 0 || at >= last_place(&range) {
+        let began = self.clock.elapsed();
+        let is_valid = at != 0 && at < last_place(&range);
+        let is_given = is_valid && allocation.take_ip(ip);
+        let took = self.clock.elapsed().saturating_sub(began);
+        allocation.note_ip(is_given, range, AllocationScope::Static, took);
+        if !is_valid {
             let range = IpRange { network: range.address(0), ..range };
             return Err(format!(
                 "the provided IP ({ip}) is not in the valid range. The range of valid IPs is {range}"
             )
             .into());
         }
-        if allocation.take_ip(ip) { Ok(()) } else { Err("provided IP is already allocated".into()) }
+        if is_given { Ok(()) } else { Err("provided IP is already allocated".into()) }
     }
 
     /// The ranges, those of the cluster first.
-    fn ranges(&self) -> Vec<IpRange> {
+    pub(super) fn ranges(&self) -> Vec<IpRange> {
         let known = lock(&self.ranges);
         let own = known.get(DEFAULT_RANGE).cloned();
         let own = own.unwrap_or_else(|| self.configured().all().collect());
@@ -208,19 +248,23 @@ impl Allocators {
         let upper = first + range.static_band();
         let drawn = (0..DRAWS).map(|_| upper + self.entropy.below(usize::from(last - upper) + 1) as u16);
         let mut candidates = drawn.chain(upper..=last).chain(first..upper);
-        candidates.find(|port| allocation.take_port(*port)).ok_or_else(|| "range is full".into())
+        let found = candidates.find(|port| allocation.take_port(*port));
+        allocation.note_port(found.is_some(), AllocationScope::Dynamic);
+        found.ok_or_else(|| "range is full".into())
     }
 
     /// This port.
     pub fn port(&self, allocation: &mut Allocation, port: u16) -> Result<(), Unallocated> {
         let range = self.options().service_node_port_range;
+        let is_free = range.contains(port) && allocation.take_port(port);
+        allocation.note_port(is_free, AllocationScope::Static);
         if !range.contains(port) {
             return Err(format!(
                 "provided port is not in the valid range. The range of valid ports is {range}"
             )
             .into());
         }
-        if allocation.take_port(port) { Ok(()) } else { Err("provided port is already allocated".into()) }
+        if is_free { Ok(()) } else { Err("provided port is already allocated".into()) }
     }
 }
 
@@ -236,6 +280,11 @@ impl Allocation {
     pub fn given_back_by(mut self, give_back: Box<dyn FnOnce(ServiceAllocations) + Send>) -> Allocation {
         self.give_back = Some(give_back);
         self
+    }
+
+    /// It came to nothing, as others have been faster: nothing was given.
+    pub fn lose(mut self) {
+        self.given.clear();
     }
 
     /// What was free before.
@@ -254,6 +303,22 @@ impl Allocation {
     /// These are to be given back when the write has got through.
     pub fn give_up(&mut self, unwanted: ServiceAllocations) {
         self.unwanted = unwanted;
+    }
+
+    fn note_ip(&mut self, taken: bool, range: IpRange, scope: AllocationScope, took: Duration) {
+        match &self.metrics {
+            Some(_) if taken => self.given.push(Given::Ip(range, scope, took)),
+            Some(metrics) => metrics.refused_ip(range, scope),
+            None => {}
+        }
+    }
+
+    fn note_port(&mut self, taken: bool, scope: AllocationScope) {
+        match &self.metrics {
+            Some(_) if taken => self.given.push(Given::Port(scope)),
+            Some(metrics) => metrics.refused_port(scope),
+            None => {}
+        }
     }
 
     fn take_ip(&mut self, ip: IpAddr) -> bool {
@@ -279,6 +344,9 @@ impl Drop for Allocation {
     fn drop(&mut self) {
         if let Some(allocators) = &self.allocators {
             give_back(allocators, &self.taken);
+        }
+        if let Some(metrics) = &self.metrics {
+            self.given.drain(..).for_each(|given| metrics.gave(given));
         }
         if let Some(tell) = self.give_back.take().filter(|_| !self.taken.is_empty()) {
             tell(std::mem::take(&mut self.taken));
@@ -309,9 +377,13 @@ mod tests {
         IpAddr::from([a, b, c, d])
     }
 
+    fn allocators() -> Allocators {
+        Allocators::new(Clock::stepped(chrono::DateTime::UNIX_EPOCH), Entropy::seeded(1))
+    }
+
     #[test]
     fn what_is_taken_is_not_given_twice_and_comes_back() {
-        let allocators = Allocators::new(Entropy::seeded(1));
+        let allocators = allocators();
         let ip = v4(10, 96, 0, 10);
         let mut first = allocators.begin(false);
         allocators.ip(&mut first, ip).unwrap();
@@ -332,7 +404,7 @@ mod tests {
 
     #[test]
     fn another_range_is_used_by_name_and_when_the_first_is_full() {
-        let allocators = Allocators::new(Entropy::seeded(1));
+        let allocators = allocators();
         allocators.set_ranges("more", vec![IpRange::parse("192.168.7.0/29").unwrap()]);
         let mut allocation = allocators.begin(false);
         allocators.ip(&mut allocation, v4(192, 168, 7, 1)).unwrap();
@@ -350,7 +422,7 @@ mod tests {
 
     #[test]
     fn ports_run_out() {
-        let allocators = Allocators::new(Entropy::seeded(1));
+        let allocators = allocators();
         let mut allocation = allocators.begin(false);
         let range = PortRange::default();
         let ports: HashSet<u16> =
@@ -362,7 +434,7 @@ mod tests {
 
     #[test]
     fn ports_are_of_the_range_that_the_flag_says() {
-        let allocators = Allocators::new(Entropy::seeded(1));
+        let allocators = allocators();
         let service_node_port_range = PortRange::parse("7000-7019").unwrap();
         allocators.configure(ServiceOptions { service_node_port_range, ..ServiceOptions::default() });
         let mut allocation = allocators.begin(false);
@@ -378,7 +450,7 @@ mod tests {
 
     #[test]
     fn each_family_has_the_range_that_the_flag_says() {
-        let allocators = Allocators::new(Entropy::seeded(1));
+        let allocators = allocators();
         let service_cluster_ip_range = ServiceRanges::parse("10.1.0.0/28,fd00:7::/64").unwrap();
         allocators.configure(ServiceOptions { service_cluster_ip_range, ..ServiceOptions::default() });
         let mut allocation = allocators.begin(false);

@@ -6,6 +6,8 @@
 //! not know a kind but this.
 
 mod addresses;
+mod allocator_metrics;
+mod allocator_page;
 mod allocators;
 mod families;
 mod fields;

@@ -37,16 +37,17 @@ impl Registry {
             let mut filled = new.clone();
             let mut known = self.held_by_all(kind, &filled).await?;
             known.add(&lost);
-            let allocation =
-                addresses::allocate(&self.0.services, &mut filled, old, Allocation::among(known))?;
-            let others = self.claim(kind, &filled, allocation.taken()).await?;
-            if others.is_empty() {
+            let begun = self.0.services.begin_among(known);
+            let allocation = addresses::allocate(&self.0.services, &mut filled, old, begun)?;
+            let others = self.claim(kind, &filled, allocation.taken()).await;
+            if others.as_ref().is_ok_and(ServiceAllocations::is_empty) {
                 *new = filled;
                 let registry = self.clone();
                 let kind = kind.clone();
                 return Ok(allocation.given_back_by(Box::new(move |held| registry.give_back(kind, held))));
             }
-            lost.add(&others);
+            allocation.lose();
+            lost.add(&others?);
         }
         let why = "other servers have been faster each time";
         Err(Status::internal(format!("failed to allocate a serviceIP: {why}")))
