@@ -45,4 +45,5 @@ async fn the_storage_and_the_allocators_are_counted() {
     ] {
         assert!(page.lines().any(|line| line == sample), "{sample} is not in\n{page}");
     }
+    assert!(!page.contains("resource=\"tokenreviews\""), "they are not stored");
 }
