@@ -204,10 +204,13 @@ fn scope(
             .and_then(|()| negotiate(&parts.headers, &query, restrictions(&kind)))
             .map_err(|status| Box::new(negotiated_status_response(&parts.headers, status, wants_objects)))?
     };
-    if let Some(warning) = kind.deprecated.filter(|_| !wants_objects) {
-        ctx.warn(warning);
+    if let Some(warning) = kind.deprecated {
         ctx.annotate("k8s.io/deprecated", "true");
         server.metrics.deprecated_was_asked_for(&ctx.info);
+        // Components of this process have nobody to tell.
+        if !wants_objects {
+            ctx.warn(warning);
+        }
     }
     ctx.flow = server.flow.clone();
     // What is read has no body, and components of this process send none.

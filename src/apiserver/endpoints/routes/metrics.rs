@@ -53,7 +53,8 @@ async fn storage_objects(server: &EndpointContext, out: &mut String) {
     let of = counts.iter().map(|(kind, count)| ([&kind.group_version.group, &kind.plural], count));
     gauge(out, ("apiserver_resource_objects", &format!("[ALPHA] {help}")), ["group", "resource"], of);
     let since = "[STABLE] (Deprecated since 1.34.0)";
-    let deprecated = format!("{since} [DEPRECATED, consider using apiserver_resource_objects instead] {help}");
+    let deprecated =
+        format!("{since} [DEPRECATED, consider using apiserver_resource_objects instead] {help}");
     let of = counts.iter().map(|(kind, count)| ([kind.resource()], count));
     gauge(out, ("apiserver_storage_objects", &deprecated), ["resource"], of);
 }
