@@ -190,7 +190,7 @@ mod tests {
         metrics.failed(AuthenticationAttempt::Error, Duration::ZERO);
         let mut out = String::new();
         metrics.render(&mut out);
-        let is_counter = |line: &&str| !line.starts_with('#') && !line.contains("_duration_seconds");
+        let is_counter = |line: &&str| line.starts_with("authentica") && !line.contains("_duration_seconds");
         let lines: Vec<&str> = out.lines().filter(is_counter).collect();
         assert_eq!(
             lines,

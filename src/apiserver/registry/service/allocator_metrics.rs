@@ -48,28 +48,28 @@ impl Default for AllocatorMetrics {
         AllocatorMetrics {
             ips: Family::counter(
                 "kube_apiserver_clusterip_allocator_allocation_total",
-                "Number of Cluster IPs allocations",
+                "[ALPHA] Number of Cluster IPs allocations",
                 ["cidr", "scope"],
             ),
             ip_errors: Family::counter(
                 "kube_apiserver_clusterip_allocator_allocation_errors_total",
-                "Number of errors trying to allocate Cluster IPs",
+                "[ALPHA] Number of errors trying to allocate Cluster IPs",
                 ["cidr", "scope"],
             ),
             ip_durations: Family::histogram(
                 "kube_apiserver_clusterip_allocator_allocation_duration_seconds",
-                "Duration in seconds to allocate a Cluster IP by ServiceCIDR",
+                "[ALPHA] Duration in seconds to allocate a Cluster IP by ServiceCIDR",
                 ["cidr"],
                 &DEFAULT_BUCKETS,
             ),
             ports: Family::counter(
                 "kube_apiserver_nodeport_allocator_allocation_total",
-                "Number of NodePort allocations",
+                "[ALPHA] Number of NodePort allocations",
                 ["scope"],
             ),
             port_errors: Family::counter(
                 "kube_apiserver_nodeport_allocator_allocation_errors_total",
-                "Number of errors trying to allocate NodePort",
+                "[ALPHA] Number of errors trying to allocate NodePort",
                 ["scope"],
             ),
         }

@@ -27,20 +27,28 @@ impl Allocators {
         let ranges = self.ranges();
         let taken = self.taken_of(&ranges);
         let name = "kube_apiserver_clusterip_allocator_allocated_ips";
-        let about = (name, "Gauge measuring the number of allocated IPs for Services");
+        let about = (name, "[ALPHA] Gauge measuring the number of allocated IPs for Services");
         let each = || ranges.iter().zip(&taken.0);
         gauge(out, about, ["cidr"], each().map(|(range, taken)| ([cidr(*range)], *taken)));
         let name = "kube_apiserver_clusterip_allocator_available_ips";
-        let about = (name, "Gauge measuring the number of available IPs for Services");
+        let about = (name, "[ALPHA] Gauge measuring the number of available IPs for Services");
         let free = |(range, taken): (&IpRange, &usize)| {
             ([cidr(*range)], givable(range).saturating_sub(*taken as u128))
         };
         gauge(out, about, ["cidr"], each().map(free));
         let name = "kube_apiserver_nodeport_allocator_allocated_ports";
-        plain_gauge(out, (name, "Gauge measuring the number of allocated NodePorts for Services"), taken.1);
+        plain_gauge(
+            out,
+            (name, "[ALPHA] Gauge measuring the number of allocated NodePorts for Services"),
+            taken.1,
+        );
         let name = "kube_apiserver_nodeport_allocator_available_ports";
         let free = self.node_ports().count().saturating_sub(taken.1);
-        plain_gauge(out, (name, "Gauge measuring the number of available NodePorts for Services"), free);
+        plain_gauge(
+            out,
+            (name, "[ALPHA] Gauge measuring the number of available NodePorts for Services"),
+            free,
+        );
     }
 }
 

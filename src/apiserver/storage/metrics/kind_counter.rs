@@ -73,79 +73,79 @@ pub(super) const ROWS: [CounterRow; COUNTERS] = [
     CounterRow::new(
         CacheLists,
         "apiserver_cache_list_total",
-        "Number of LIST requests served from watch cache",
+        "[ALPHA] Number of LIST requests served from watch cache",
     )
     .indexed(),
     CounterRow::new(
         CacheFetched,
         "apiserver_cache_list_fetched_objects_total",
-        "Number of objects read from watch cache in the course of serving a LIST request",
+        "[ALPHA] Number of objects read from watch cache in the course of serving a LIST request",
     )
     .indexed()
     .with(CacheLists),
     CounterRow::new(
         CacheReturned,
         "apiserver_cache_list_returned_objects_total",
-        "Number of objects returned for a LIST request from watch cache",
+        "[ALPHA] Number of objects returned for a LIST request from watch cache",
     )
     .with(CacheLists),
     CounterRow::new(
         InitEvents,
         "apiserver_init_events_total",
-        "Counter of init events processed in watch cache broken by resource type.",
+        "[ALPHA] Counter of init events processed in watch cache broken by resource type.",
     ),
     CounterRow::new(
         EventsReceived,
         "apiserver_watch_cache_events_received_total",
-        "Counter of events received in watch cache broken by resource type.",
+        "[ALPHA] Counter of events received in watch cache broken by resource type.",
     ),
     CounterRow::new(
         EventsDispatched,
         "apiserver_watch_cache_events_dispatched_total",
-        "Counter of events dispatched in watch cache broken by resource type.",
+        "[ALPHA] Counter of events dispatched in watch cache broken by resource type.",
     ),
     CounterRow::new(
         TerminatedWatchers,
         "apiserver_terminated_watchers_total",
-        "Counter of watchers closed due to unresponsiveness broken by resource type.",
+        "[ALPHA] Counter of watchers closed due to unresponsiveness broken by resource type.",
     ),
     CounterRow::new(
         Initializations,
         "apiserver_watch_cache_initializations_total",
-        "Counter of watch cache initializations broken by resource type.",
+        "[ALPHA] Counter of watch cache initializations broken by resource type.",
     ),
     CounterRow::new(
         StorageLists,
         "apiserver_storage_list_total",
-        "Number of LIST requests served from storage",
+        "[ALPHA] Number of LIST requests served from storage",
     ),
     CounterRow::new(
         StorageFetched,
         "apiserver_storage_list_fetched_objects_total",
-        "Number of objects read from storage in the course of serving a LIST request",
+        "[ALPHA] Number of objects read from storage in the course of serving a LIST request",
     )
     .with(StorageLists),
     CounterRow::new(
         StorageEvaluated,
         "apiserver_storage_list_evaluated_objects_total",
-        "Number of objects tested in the course of serving a LIST request from storage",
+        "[ALPHA] Number of objects tested in the course of serving a LIST request from storage",
     )
     .with(StorageLists),
     CounterRow::new(
         StorageReturned,
         "apiserver_storage_list_returned_objects_total",
-        "Number of objects returned for a LIST request from storage",
+        "[ALPHA] Number of objects returned for a LIST request from storage",
     )
     .with(StorageLists),
     CounterRow::new(
         StorageEvents,
         "apiserver_storage_events_received_total",
-        "Number of etcd events received split by kind.",
+        "[BETA] Number of etcd events received split by kind.",
     ),
     CounterRow::new(
         Bookmarks,
         "etcd_bookmark_total",
-        "Number of etcd bookmarks (progress notify events) split by kind.",
+        "[ALPHA] Number of etcd bookmarks (progress notify events) split by kind.",
     ),
 ];
 

@@ -19,7 +19,7 @@ impl Render for Storage {
     fn render(&self, out: &mut String) {
         self.metrics().render(out);
         if let Some(bytes) = self.kv().bytes_on_disk() {
-            let help = "Size of the storage database file physically allocated in bytes.";
+            let help = "[STABLE] Size of the storage database file physically allocated in bytes.";
             let about = ("apiserver_storage_size_bytes", help);
             gauge(out, about, ["storage_cluster_id"], [(["etcd-0"], bytes)]);
         }
@@ -37,7 +37,7 @@ impl Render for StorageMetrics {
         render_caches(out, &kinds);
         if let Some(counts) = self.lease_objects.get() {
             let name = "etcd_lease_object_counts";
-            heading(out, name, "histogram", "Number of objects attached to a single etcd lease.");
+            heading(out, name, "histogram", "[ALPHA] Number of objects attached to a single etcd lease.");
             counts.render(out, name, "");
         }
     }
@@ -71,17 +71,17 @@ fn render_row(out: &mut String, kinds: &[Arc<KindMetrics>], row: &CounterRow) {
 
 fn render_requests(out: &mut String, kinds: &[Arc<KindMetrics>]) {
     let name = "etcd_request_duration_seconds";
-    let help = "Etcd request latency in seconds for each operation and object type.";
+    let help = "[ALPHA] Etcd request latency in seconds for each operation and object type.";
     render_family(out, (name, "histogram", help), kinds, |kind, samples| {
         kind.requests.render_durations(samples, name, &kind.group, &kind.resource);
     });
     let name = "etcd_requests_total";
-    let help = "Etcd request counts for each operation and object type.";
+    let help = "[ALPHA] Etcd request counts for each operation and object type.";
     render_family(out, (name, "counter", help), kinds, |kind, samples| {
         kind.requests.render_counts(samples, name, &kind.group, &kind.resource);
     });
     let name = "etcd_request_errors_total";
-    let help = "Etcd failed request counts for each operation and object type.";
+    let help = "[ALPHA] Etcd failed request counts for each operation and object type.";
     render_family(out, (name, "counter", help), kinds, |kind, samples| {
         kind.requests.render_errors(samples, name, &kind.group, &kind.resource);
     });
@@ -91,7 +91,7 @@ fn render_consistent_reads(out: &mut String, kinds: &[Arc<KindMetrics>]) {
     let name = "apiserver_watch_cache_consistent_read_total";
     render_family(
         out,
-        (name, "counter", "Counter for consistent reads from cache."),
+        (name, "counter", "[ALPHA] Counter for consistent reads from cache."),
         kinds,
         |kind, samples| {
             let KindMetrics { group, resource, .. } = kind;
@@ -110,7 +110,7 @@ fn render_consistent_reads(out: &mut String, kinds: &[Arc<KindMetrics>]) {
 
 fn render_waits(out: &mut String, kinds: &[Arc<KindMetrics>]) {
     let name = "apiserver_watch_cache_read_wait_seconds";
-    let help = "Histogram of time spent waiting for a watch cache to become fresh.";
+    let help = "[ALPHA] Histogram of time spent waiting for a watch cache to become fresh.";
     render_family(out, (name, "histogram", help), kinds, |kind, samples| {
         let KindMetrics { group, resource, .. } = kind;
         if let Some(waits) = kind.waits.get() {
@@ -129,17 +129,17 @@ fn render_caches(out: &mut String, kinds: &[Arc<KindMetrics>]) {
     };
     show(
         "apiserver_watch_cache_resource_version",
-        "Current resource version of watch cache broken by resource type. This is truncated to the 15 least \
+        "[ALPHA] Current resource version of watch cache broken by resource type. This is truncated to the 15 least \
          significant digits.",
         |kind| kind.revision.load(Ordering::Relaxed) % SHOWN_REVISIONS,
     );
-    show("watch_cache_capacity", "Total capacity of watch cache broken by resource type.", |kind| {
+    show("watch_cache_capacity", "[ALPHA] Total capacity of watch cache broken by resource type.", |kind| {
         kind.capacity.load(Ordering::Relaxed) as u64
     });
     // Of kinds that nobody has read, and of those without a watch cache, nobody knows the sizes.
     show(
         "apiserver_resource_size_estimate_bytes",
-        "Estimated size of stored objects in database. Estimate is based on sum of last observed sizes of \
+        "[ALPHA] Estimated size of stored objects in database. Estimate is based on sum of last observed sizes of \
          serialized objects. In case of a fetching error, the value will be -1.",
         |kind| kind.bytes.load(Ordering::Relaxed) as u64,
     );
