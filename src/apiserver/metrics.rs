@@ -9,5 +9,5 @@ mod watch_counts;
 pub use component_base::metrics::{Render, heading};
 pub use counts::Metrics;
 pub(crate) use measured_request::{MeasuredRequest, measured_path};
-pub(crate) use request_labels::RequestLabels;
+pub(crate) use request_labels::{Cleaned, RequestLabels};
 pub(crate) use watch_counts::WatchCounts;

@@ -22,6 +22,12 @@ pub const FROM_A_MILLISECOND: [f64; 15] = [
 /// `prometheus.DefBuckets`, of whatever answers somebody.
 pub const DEFAULT_BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
+/// Of requests to an apiserver and to its store.
+pub const REQUEST_BUCKETS: [f64; 23] = [
+    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0,
+    20.0, 30.0, 45.0, 60.0,
+];
+
 /// How long something took or how much it was, how often. Observing takes no lock.
 #[derive(Debug)]
 pub struct Histogram {

@@ -97,11 +97,11 @@ impl Authentication {
         let keys = Arc::new(PublicKeys::new(keys));
         let AuthenticatorParts { registry, clock, entropy, .. } = *parts;
         let accounts = &config.service_accounts;
-        let legacy = LegacyServiceAccountTokens::new(&audiences, keys.clone(), registry, clock);
-        let legacy = legacy.counting(all.metrics().token_uses());
+        let uses = all.metrics().token_uses();
+        let legacy = LegacyServiceAccountTokens::new(&audiences, keys.clone(), registry, clock, uses.clone());
         all.tokens.push(Box::new(legacy));
-        let bound = ServiceAccountTokens::new(&accounts.issuers, &audiences, keys.clone(), registry, clock);
-        let bound = bound.counting(all.metrics().token_uses());
+        let bound =
+            ServiceAccountTokens::new(&accounts.issuers, &audiences, keys.clone(), registry, clock, uses);
         all.tokens.push(Box::new(bound));
         if config.bootstrap_tokens {
             all.tokens.push(Box::new(BootstrapTokens::new(registry, clock, &audiences)));

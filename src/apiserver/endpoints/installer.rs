@@ -215,8 +215,7 @@ fn scope(
     ctx.flow = server.flow.clone();
     // What is read has no body, and components of this process send none.
     let has_none = wants_objects || matches!(parts.method, Method::GET | Method::HEAD);
-    let count = || server.metrics.body_sizes(&kind.group_resource(), &ctx.info.verb);
-    let sizes = if has_none { None } else { count() };
+    let sizes = if has_none { None } else { server.metrics.body_sizes(&ctx.info) };
     let source = BodySource { body, bodies: server.bodies.clone(), announced: ctx.announced.clone(), sizes };
     let input = Input::new(source, parts.extensions.remove::<DecodedBody>());
     let headers = parts.headers;

@@ -7,7 +7,7 @@ use tracing::Instrument;
 
 use super::request_log::RequestLogSpan;
 use super::{Next, Passing, RequestTerminated};
-use crate::metrics::Metrics;
+use crate::metrics::{Cleaned, Metrics};
 use apimachinery::wire::ApiResponse;
 
 /// In front of everything that takes time.
@@ -16,7 +16,7 @@ pub async fn measure(metrics: &Arc<Metrics>, mut request: Passing, next: Next<'_
     let clock = metrics.clock();
     let start = clock.elapsed();
     request.ctx.received_at = start;
-    let cleaned = Metrics::cleaned(&request, &info);
+    let cleaned = Cleaned::of_filters(&request, &info);
     let line = RequestLogSpan::begin(&request, &request.ctx);
     request.line = line.clone();
     let response = match &line {

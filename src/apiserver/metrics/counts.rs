@@ -9,8 +9,6 @@ use sync::Mutex;
 use super::request_labels::{Cleaned, RequestLabels};
 use super::request_series::AllRequests;
 use crate::request::RequestInfo;
-use apimachinery::gvk::GroupResource;
-use apimachinery::wire::ApiRequest;
 use clock::Clock;
 use component_base::metrics::Render;
 
@@ -95,21 +93,13 @@ impl Metrics {
     /// Counts a request that was ended before its time. One for no resource is told by its path. Who was sent
     /// away for want of room (`RecordDroppedRequest`) counts among all requests, too.
     pub(crate) fn terminated(&self, cleaned: Cleaned, info: &RequestInfo, code: u16) {
-        let mut labels = RequestLabels::of_resource(info, cleaned);
-        if !info.is_resource_request {
-            labels.subresource = &info.path;
-        }
+        let labels = RequestLabels::of_resource(info, cleaned);
         let RequestLabels { component, group, resource, scope, subresource, verb, version, .. } = labels;
-        let text = code.to_string();
-        self.terminations.count([&text, component, group, resource, scope, subresource, verb, version]);
+        let part = if info.is_resource_request { subresource } else { &info.path };
+        self.terminations.count([&code.to_string(), component, group, resource, scope, part, verb, version]);
         if code == http::StatusCode::TOO_MANY_REQUESTS.as_u16() {
-            self.requests.count(&RequestLabels::of_resource(info, cleaned), code);
+            self.requests.count(&labels, code);
         }
-    }
-
-    /// As filters count a request, which may go no further.
-    pub(crate) fn cleaned(request: &ApiRequest, info: &RequestInfo) -> Cleaned {
-        Cleaned::of_filters(request, info)
     }
 
     /// Somebody has asked for what is going to be removed some day (`requested_deprecated_apis`).
@@ -119,10 +109,10 @@ impl Metrics {
         self.deprecated.lock().insert(asked);
     }
 
-    /// Where the sizes of bodies are counted that ask for `verb`.
-    pub(crate) fn body_sizes(&self, resource: &GroupResource, verb: &str) -> Option<Arc<Histogram>> {
-        let verb = if verb == "deletecollection" { "delete_collection" } else { verb };
-        self.body_sizes.of([&resource.group, &resource.resource, verb])
+    /// Where the sizes of the bodies of such requests are counted.
+    pub(crate) fn body_sizes(&self, info: &RequestInfo) -> Option<Arc<Histogram>> {
+        let verb = if info.verb == "deletecollection" { "delete_collection" } else { info.verb.as_str() };
+        self.body_sizes.of([&info.group, &info.resource, verb])
     }
 
     /// In Prometheus' text format.

@@ -34,8 +34,8 @@ impl<'a> RequestLabels<'a> {
         RequestLabels { component: "apiserver", dry_run, group, resource, scope, subresource, verb, version }
     }
 
-    /// Of a path that is no resource.
-    pub(crate) fn of_path(component: &'static str, path: &'a str, verb: &'static str) -> RequestLabels<'a> {
+    /// Of a path that is no resource, which is only read.
+    pub(crate) fn of_path(component: &'static str, path: &'a str) -> RequestLabels<'a> {
         RequestLabels {
             component,
             dry_run: "",
@@ -43,7 +43,7 @@ impl<'a> RequestLabels<'a> {
             resource: "",
             scope: "",
             subresource: path,
-            verb,
+            verb: "GET",
             version: "",
         }
     }

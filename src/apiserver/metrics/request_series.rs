@@ -13,20 +13,12 @@ use foldhash::quality::RandomState;
 use sync::Mutex;
 
 use super::request_labels::RequestLabels;
-use component_base::metrics::{Histogram, heading};
+use component_base::metrics::{Histogram, REQUEST_BUCKETS, heading};
 
 /// Different sets of labels; further ones are not counted.
 const MAX_SERIES: usize = 10_000;
-/// Of `apiserver_request_duration_seconds`.
-const BUCKETS: [f64; 23] = [
-    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0,
-    20.0, 30.0, 45.0, 60.0,
-];
-/// Of `apiserver_request_sli_duration_seconds`.
-const SLI_BUCKETS: [f64; 21] = [
-    0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0,
-    45.0, 60.0,
-];
+/// The first bucket of `apiserver_request_sli_duration_seconds`: its promise is not about less.
+const FIRST_SLI_BUCKET: usize = 2;
 /// `ExponentialBuckets(1000, 10, 7)`
 const SIZE_BUCKETS: [f64; 7] = [1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
 
@@ -93,7 +85,9 @@ impl AllRequests {
             series.durations.observe(outcome.duration);
             // The indicator is about what is really done, and has an end of its own.
             if labels.dry_run.is_empty() && labels.verb != "WATCH" {
-                let sli = series.sli_durations.get_or_insert_with(|| Histogram::new(&SLI_BUCKETS));
+                let sli = series
+                    .sli_durations
+                    .get_or_insert_with(|| Histogram::new(&REQUEST_BUCKETS[FIRST_SLI_BUCKET..]));
                 sli.observe(outcome.duration.saturating_sub(outcome.waited));
             }
             if let Some(size) = outcome.size.filter(|_| matches!(labels.verb, "GET" | "LIST")) {
@@ -181,7 +175,7 @@ impl RequestSeries {
             dry_run: labels.dry_run,
             common: labels.common().into(),
             codes: vec![],
-            durations: Histogram::new(&BUCKETS),
+            durations: Histogram::new(&REQUEST_BUCKETS),
             sli_durations: None,
             sizes: None,
         }

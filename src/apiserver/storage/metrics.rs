@@ -18,7 +18,7 @@ use sync::RwLock;
 
 use super::watch_cache::WatchCache;
 use apis::kind::Kind;
-use component_base::metrics::Histogram;
+use component_base::metrics::{Histogram, REQUEST_BUCKETS};
 use kind_counter::COUNTERS;
 use requests::RequestCounts;
 
@@ -29,8 +29,8 @@ pub(super) use requests::EtcdOperation;
 /// as upstream's do.
 const MAX_KINDS: usize = 4096;
 
-/// Buckets of `apiserver_watch_cache_read_wait_seconds`.
-const WAITS: [f64; 13] = [0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0];
+/// How many of the buckets of requests `apiserver_watch_cache_read_wait_seconds` has: nobody waits longer.
+const WAIT_BUCKETS: usize = 13;
 
 /// Buckets of `etcd_lease_object_counts`.
 const LEASE_OBJECTS: [f64; 7] = [10.0, 50.0, 100.0, 500.0, 1000.0, 2500.0, 5000.0];
@@ -40,7 +40,7 @@ const LEASE_OBJECTS: [f64; 7] = [10.0, 50.0, 100.0, 500.0, 1000.0, 2500.0, 5000.
 pub(super) struct StorageMetrics {
     /// By where the kind is stored.
     kinds: RwLock<HashMap<Arc<str>, Arc<KindMetrics>, FixedState>>,
-    /// Of leases that are given to no more objects, a second for each object; once there is one.
+    /// Of leases that are given to no more objects; once there is one.
     lease_objects: OnceLock<Histogram>,
 }
 
@@ -89,8 +89,8 @@ impl StorageMetrics {
     /// A lease is replaced that so many objects share (`UpdateLeaseObjectCount`, which counts the first one
     /// of the next lease, too).
     pub(super) fn lease_was_shared(&self, objects: usize) {
-        let counts = self.lease_objects.get_or_init(|| Histogram::new(&LEASE_OBJECTS));
-        counts.observe(Duration::from_secs(objects as u64));
+        let counts = self.lease_objects.get_or_init(|| Histogram::of_amounts(&LEASE_OBJECTS));
+        counts.observe_amount(objects as u64);
     }
 }
 
@@ -149,7 +149,7 @@ impl KindMetrics {
 
     /// A read waited so long for the watch cache.
     pub(super) fn waited(&self, duration: Duration) {
-        self.waits.get_or_init(|| Histogram::new(&WAITS)).observe(duration);
+        self.waits.get_or_init(|| Histogram::new(&REQUEST_BUCKETS[..WAIT_BUCKETS])).observe(duration);
     }
 
     /// The watch cache is like this now (`RecordResourceVersion`).

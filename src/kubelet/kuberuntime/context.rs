@@ -236,8 +236,8 @@ impl<'a> SyncContext<'a> {
         started_at: Time,
     ) -> Result<Option<Surroundings>, ContainerConfigError> {
         let Some(facts) = self.facts() else { return Ok(None) };
-        let mounts = surroundings::mounted(&facts, spec, &self.written)?;
-        let missing = self.missing_sub_paths(&mounts);
+        let prepared = surroundings::prepare(&facts, spec, &self.written)?;
+        let missing = prepared.as_ref().map_or(vec![], |prepared| self.missing_sub_paths(&prepared.mounts));
         if !missing.is_empty() {
             self.written.keep(missing);
         }
@@ -246,7 +246,9 @@ impl<'a> SyncContext<'a> {
             return Ok(None);
         }
         let Some(facts) = self.facts() else { return Ok(None) };
-        let around = surroundings::surroundings(&facts, spec, restart_count, started_at, &self.written)?;
+        let surround =
+            |it| surroundings::surround(&facts, spec, it, (restart_count, started_at), &self.written);
+        let around = prepared.map(surround).unwrap_or_default();
         let bytes_left = self.start_bytes_left.get().checked_sub(around.start_bytes);
         self.start_bytes_left.set(bytes_left.ok_or_else(|| {
             format!("argument lists too long: variables of the pod are over {MAX_POD_START_BYTES} bytes")

@@ -14,24 +14,32 @@ use apis::views::pod::Container;
 use machine::file_system::{MountedVolume, View};
 use machine::surroundings::{Surroundings, sysctl_name};
 
-/// Where the volumes of `container` are mounted; none where it is not in its pod.
+/// What is known of a container's surroundings before anybody looks at its files.
+pub struct PreparedContainer {
+    variables: BTreeMap<String, String>,
+    /// Where its volumes are mounted.
+    pub mounts: Vec<MountedVolume>,
+}
+
+/// Works out the variables and mounts of `container`; nothing where it is not in its pod.
 ///
 /// # Errors
 /// The message of `CreateContainerConfigError`.
-pub fn mounted(
+pub fn prepare(
     facts: &VolumeFacts<'_>,
     container: &Container,
     written: &WrittenFiles,
-) -> Result<Vec<MountedVolume>, ContainerConfigError> {
-    let Some(detail) = facts.detail.container(&container.name) else { return Ok(vec![]) };
+) -> Result<Option<PreparedContainer>, ContainerConfigError> {
+    let Some(detail) = facts.detail.container(&container.name) else { return Ok(None) };
     let variables = environment::variables(facts, container, detail, written)?;
-    volumes::mounts(facts, detail, &variables)
+    let mounts = volumes::mounts(facts, detail, &variables)?;
+    Ok(Some(PreparedContainer { variables, mounts }))
 }
 
 /// What a run of `container` that starts now finds.
 ///
 /// # Errors
-/// As [`mounted`].
+/// As [`prepare`].
 pub fn surroundings(
     facts: &VolumeFacts<'_>,
     container: &Container,
@@ -39,9 +47,22 @@ pub fn surroundings(
     now: Time,
     written: &WrittenFiles,
 ) -> Result<Surroundings, ContainerConfigError> {
-    let Some(detail) = facts.detail.container(&container.name) else { return Ok(Surroundings::default()) };
-    let mut variables = environment::variables(facts, container, detail, written)?;
-    let mounts = volumes::mounts(facts, detail, &variables)?;
+    let found = prepare(facts, container, written)?;
+    Ok(found
+        .map(|found| surround(facts, container, found, (restart_count, now), written))
+        .unwrap_or_default())
+}
+
+/// The surroundings of a container that is prepared, for its run of this number that starts then.
+pub fn surround(
+    facts: &VolumeFacts<'_>,
+    container: &Container,
+    prepared: PreparedContainer,
+    (restart_count, now): (i64, Time),
+    written: &WrittenFiles,
+) -> Surroundings {
+    let Some(detail) = facts.detail.container(&container.name) else { return Surroundings::default() };
+    let PreparedContainer { mut variables, mounts } = prepared;
     variables.insert("RANDOM".into(), random(&facts.metadata.uid, restart_count));
     let view =
         View { after: Duration::ZERO, tree: Arc::new(volumes::view(facts, container, &mounts, written)) };
@@ -49,7 +70,7 @@ pub fn surroundings(
     let RunsAs { user, group, groups } = RunsAs::of(own, of_pod, container);
     let start_bytes = variables.iter().map(|(name, value)| name.len() + value.len()).sum();
     let sysctls = of_pod.sysctls.iter().map(|sysctl| (sysctl_name(&sysctl.name), sysctl.value.clone()));
-    Ok(Surroundings {
+    Surroundings {
         image: container.image.clone(),
         variables,
         start_bytes,
@@ -73,7 +94,7 @@ pub fn surroundings(
         command: first_process(facts, container),
         listens: vec![],
         declared: BTreeMap::new(),
-    })
+    }
 }
 
 /// The shell's `$RANDOM`: any number below 32768, the same each time that this run is looked at.

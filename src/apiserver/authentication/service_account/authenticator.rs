@@ -35,20 +35,10 @@ impl ServiceAccountTokens {
         keys: Arc<PublicKeys>,
         registry: &Registry,
         clock: &Clock,
+        uses: Arc<TokenUses>,
     ) -> ServiceAccountTokens {
         let (issuers, audiences) = (issuers.to_vec(), audiences.to_vec());
-        ServiceAccountTokens {
-            issuers,
-            audiences,
-            keys,
-            bound: Bound::new(registry, clock),
-            uses: Arc::default(),
-        }
-    }
-
-    /// With its uses counted there.
-    pub(crate) fn counting(self, uses: Arc<TokenUses>) -> Self {
-        Self { uses, ..self }
+        ServiceAccountTokens { issuers, audiences, keys, bound: Bound::new(registry, clock), uses }
     }
 
     async fn known(&self, token: &str, asked: Option<&[String]>) -> Result<Option<Response>, BadCredential> {

@@ -42,20 +42,10 @@ impl LegacyServiceAccountTokens {
         keys: Arc<PublicKeys>,
         registry: &Registry,
         clock: &Clock,
+        uses: Arc<TokenUses>,
     ) -> LegacyServiceAccountTokens {
         let (issuers, audiences) = ([LEGACY_ISSUER.into()], audiences.to_vec());
-        LegacyServiceAccountTokens {
-            issuers,
-            audiences,
-            keys,
-            bound: Bound::new(registry, clock),
-            uses: Arc::default(),
-        }
-    }
-
-    /// With its uses counted there.
-    pub(crate) fn counting(self, uses: Arc<TokenUses>) -> Self {
-        Self { uses, ..self }
+        LegacyServiceAccountTokens { issuers, audiences, keys, bound: Bound::new(registry, clock), uses }
     }
 
     async fn known(&self, token: &str, asked: Option<&[String]>) -> Result<Option<Response>, BadCredential> {

@@ -37,7 +37,7 @@ pub(crate) async fn serve(
         _ => None,
     };
     if let Some((component, path)) = measured {
-        measured_path(&server.metrics, ctx, &RequestLabels::of_path(component, path, "GET"), &response);
+        measured_path(&server.metrics, ctx, &RequestLabels::of_path(component, path), &response);
     }
     response
 }

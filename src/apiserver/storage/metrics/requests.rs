@@ -7,13 +7,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use component_base::metrics::Histogram;
-
-/// Buckets of `etcd_request_duration_seconds`.
-const SECONDS: [f64; 23] = [
-    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0,
-    20.0, 30.0, 45.0, 60.0,
-];
+use component_base::metrics::{Histogram, REQUEST_BUCKETS};
 
 /// How many operations there are.
 const OPERATION_COUNT: usize = 6;
@@ -50,7 +44,7 @@ impl RequestCounts {
     /// The store was asked, and took so long. A write that found another revision has not failed.
     pub(crate) fn record(&self, operation: EtcdOperation, duration: Duration, failed: bool) {
         let at = operation as usize;
-        self.durations[at].get_or_init(|| Histogram::new(&SECONDS)).observe(duration);
+        self.durations[at].get_or_init(|| Histogram::new(&REQUEST_BUCKETS)).observe(duration);
         if failed {
             self.errors[at].fetch_add(1, Ordering::Relaxed);
         }
