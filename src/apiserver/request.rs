@@ -11,6 +11,7 @@ mod second_checks;
 mod seen_body;
 mod told_values;
 mod until_sent;
+mod warning;
 
 pub use bounded_text::{MAX_TOLD_BYTES, bounded};
 pub use context::{Announced, LONG_BYTES, RequestContext};
@@ -21,6 +22,7 @@ pub use second_checks::SecondChecks;
 pub use seen_body::seen;
 pub use told_values::{ValueReader, hide_unreadable};
 pub use until_sent::until_sent;
+pub(crate) use warning::warning_header;
 
 /// On an answer: there is no such path. For those who tell the story of a request.
 #[derive(Clone, Copy, Debug)]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 
 use super::errors::BadCredential;
+use super::remarks::Remarks;
 use apimachinery::user::UserInfo;
 use apimachinery::wire::ApiRequest;
 
@@ -28,7 +29,7 @@ pub trait TokenAuthenticator: Send + Sync {
 
     /// Whose token it is; nothing when it is none of this sort. `audiences` are those that the token must be
     /// meant for, at least one of them; none are asked for by an ordinary request, which means the server's
-    /// own.
+    /// own. What is to be told of the use of such a token goes to `remarks`.
     ///
     /// # Errors
     /// A token of this sort that is wrong.
@@ -36,6 +37,7 @@ pub trait TokenAuthenticator: Send + Sync {
         &'a self,
         token: &'a str,
         audiences: Option<&'a [String]>,
+        remarks: &'a Remarks,
     ) -> BoxFuture<'a, Result<Option<Response>, BadCredential>>;
 }
 

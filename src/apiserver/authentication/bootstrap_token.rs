@@ -9,6 +9,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::errors::BadCredential;
+use super::remarks::Remarks;
 use super::{Response, TokenAuthenticator, audience_agnostic, secrets};
 use crate::registry::Registry;
 use apimachinery::user::UserInfo;
@@ -91,6 +92,7 @@ impl TokenAuthenticator for BootstrapTokens {
         &'a self,
         token: &'a str,
         audiences: Option<&'a [String]>,
+        _remarks: &'a Remarks,
     ) -> BoxFuture<'a, Result<Option<Response>, BadCredential>> {
         self.known(token, audiences).boxed()
     }

@@ -10,6 +10,7 @@
 
 pub mod authenticator;
 pub mod outcome;
+pub mod remarks;
 
 pub mod config_error;
 pub mod errors;

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::authenticator::Response;
+use super::remarks::Remark;
 use apimachinery::user::UserInfo;
 
 /// What one authenticator had to say: its name, and why it did not know the user.
@@ -24,28 +25,35 @@ pub struct Authenticated {
     pub by: &'static str,
     /// The others.
     pub said: Vec<Said>,
+    /// What is to be told of the use of the credentials.
+    pub remarks: Arc<[Remark]>,
 }
 
 /// Nobody knew the credentials; what each authenticator said. For the log and the flow record, never for the
 /// client.
 #[derive(Clone, Debug)]
-pub struct CredentialsRefused(pub Arc<[Said]>);
+pub struct CredentialsRefused {
+    /// The authenticators' words.
+    pub said: Arc<[Said]>,
+    /// What is to be told of them nevertheless.
+    pub remarks: Arc<[Remark]>,
+}
 
 impl CredentialsRefused {
     /// Whether there were credentials, and they were wrong.
     pub(super) fn is_wrong(&self) -> bool {
-        self.0.iter().any(|(_, words)| *words != SILENT)
+        self.said.iter().any(|(_, words)| *words != SILENT)
     }
 
     /// What each said, in order.
     pub fn words(&self) -> String {
-        let said = self.0.iter().map(|(name, words)| format!("{name}: {words}"));
+        let said = self.said.iter().map(|(name, words)| format!("{name}: {words}"));
         said.collect::<Vec<_>>().join("; ")
     }
 
     /// `utilerrors.Aggregate`: what is wrong, without those who had no opinion.
     pub fn aggregate(&self) -> String {
-        aggregate(self.0.iter())
+        aggregate(self.said.iter())
     }
 }
 
@@ -58,6 +66,8 @@ pub struct TokenOutcome {
     pub by: &'static str,
     /// What the others said.
     pub said: Vec<Said>,
+    /// What is to be told of its use, each time anew.
+    pub remarks: Arc<[Remark]>,
 }
 
 impl TokenOutcome {

@@ -7,6 +7,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
+use super::remarks;
 use super::union::Authenticators;
 use crate::registry::rest::Review;
 use crate::request::RequestContext;
@@ -29,7 +30,7 @@ impl TokenReview {
         TokenReview { authenticators, audiences }
     }
 
-    async fn answer(&self, mut review: Value) -> Result<Value, Status> {
+    async fn answer(&self, ctx: &RequestContext, mut review: Value) -> Result<Value, Status> {
         let token = text(&review, "spec.token").to_owned();
         if token.is_empty() {
             return Err(Status::bad_request("token is required for TokenReview in authentication"));
@@ -37,6 +38,8 @@ impl TokenReview {
         let named: Vec<String> = texts(&review, "spec.audiences").into_iter().map(str::to_owned).collect();
         let asked = if named.is_empty() { self.audiences.clone() } else { named };
         let outcome = self.authenticators.authenticate_token(&token, Some(&asked)).await;
+        remarks::warnings(&outcome.remarks).for_each(|text| ctx.warn(text));
+        remarks::annotations(&outcome.remarks).for_each(|(key, value)| ctx.annotate(key, value));
         let status = match &outcome.response {
             Some(response) => json!({
                 "authenticated": true,
@@ -57,11 +60,11 @@ impl Review for TokenReview {
 
     fn review<'a>(
         &'a self,
-        _ctx: &'a RequestContext,
+        ctx: &'a RequestContext,
         _namespace: &'a str,
         question: Value,
     ) -> BoxFuture<'a, Result<Value, Status>> {
-        self.answer(question).boxed()
+        self.answer(ctx, question).boxed()
     }
 }
 

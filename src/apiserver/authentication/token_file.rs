@@ -7,6 +7,7 @@ use futures::future::BoxFuture;
 
 use super::csv_file::Row;
 use super::errors::BadCredential;
+use super::remarks::Remarks;
 use super::secrets::Digested;
 use super::{Response, TokenAuthenticator, audience_agnostic};
 use apimachinery::user::UserInfo;
@@ -44,6 +45,7 @@ impl TokenAuthenticator for StaticTokens {
         &'a self,
         token: &'a str,
         audiences: Option<&'a [String]>,
+        _remarks: &'a Remarks,
     ) -> BoxFuture<'a, Result<Option<Response>, BadCredential>> {
         let audiences = audience_agnostic(&self.audiences, audiences);
         let response = audiences.and_then(|audiences| Some(Response { user: self.find(token)?, audiences }));

@@ -6,6 +6,7 @@ use super::anonymous::Anonymous;
 use super::metrics::{AuthenticationAttempt, AuthenticationMetrics};
 use super::oidc::structured::Structured;
 use super::outcome::{Authenticated, CredentialsRefused, INVALID, SILENT, Said, TokenOutcome};
+use super::remarks::Remarks;
 use super::request_header::remove_headers;
 use super::token_cache::{self, TokenCache};
 use super::{
@@ -75,7 +76,7 @@ impl Authenticators {
         let all = self.clone();
         async move {
             let outcome = match known {
-                Some((user, by)) => Ok(Authenticated { user, by, said }),
+                Some((user, by)) => Ok(Authenticated { user, by, said, remarks: Arc::default() }),
                 None => all.by_token(token, said, may_be_anonymous).await,
             };
             let duration = all.clock.elapsed().saturating_sub(start);
@@ -116,16 +117,21 @@ impl Authenticators {
 
     /// What the authenticators say of a token, in order.
     async fn fetch(&self, token: &str, audiences: Option<&[String]>) -> TokenOutcome {
+        let remarks = Remarks::default();
         let mut said = Vec::new();
+        let outcome = |response, by, said, remarks: Remarks| {
+            let remarks = remarks.into_vec().into();
+            TokenOutcome { response, by, said, remarks }
+        };
         for authenticator in &self.tokens {
             let by = authenticator.name();
-            match authenticator.authenticate_token(token, audiences).await {
-                Ok(Some(response)) => return TokenOutcome { response: Some(response), by, said },
+            match authenticator.authenticate_token(token, audiences, &remarks).await {
+                Ok(Some(response)) => return outcome(Some(response), by, said, remarks),
                 Ok(None) => said.push((by, SILENT)),
                 Err(error) => said.push((by, String::from(error).into())),
             }
         }
-        TokenOutcome { response: None, by: "", said }
+        outcome(None, "", said, remarks)
     }
 
     /// Whether a request without credentials is somebody wherever it goes.
@@ -162,21 +168,24 @@ impl Authenticators {
         mut said: Vec<Said>,
         may_be_anonymous: bool,
     ) -> Result<Authenticated, CredentialsRefused> {
+        let mut remarks = Arc::default();
         if let Some(token) = token {
-            let TokenOutcome { response, by, said: of_tokens } = self.authenticate_token(&token, None).await;
+            let TokenOutcome { response, by, said: of_tokens, remarks: of_token } =
+                self.authenticate_token(&token, None).await;
             if response.is_none() {
                 said.push(("BearerToken", INVALID.into()));
             }
             said.extend(of_tokens);
+            remarks = of_token;
             if let Some(Response { user, .. }) = response {
-                return Ok(Authenticated { user, by, said });
+                return Ok(Authenticated { user, by, said, remarks });
             }
         }
         let is_wrong = said.iter().any(|(_, words)| *words != SILENT);
         if is_wrong || !may_be_anonymous {
-            return Err(CredentialsRefused(said.into()));
+            return Err(CredentialsRefused { said: said.into(), remarks });
         }
-        Ok(Authenticated { user: Arc::new(UserInfo::anonymous()), by: "Anonymous", said })
+        Ok(Authenticated { user: Arc::new(UserInfo::anonymous()), by: "Anonymous", said, remarks })
     }
 }
 
@@ -242,7 +251,7 @@ mod tests {
         let refused = authenticators().authenticate(&request).await.unwrap_err();
         let expected: [Said; 3] =
             [("BasicAuth", SILENT), ("BearerToken", INVALID.into()), ("TokenFile", SILENT)];
-        assert_eq!(*refused.0, expected);
+        assert_eq!(*refused.said, expected);
     }
 
     #[tokio::test]

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use clap::Args;
 
 use super::errors::BadCredential;
+use super::remarks::Remarks;
 use super::{Response, TokenAuthenticator, token_cache};
 use crate::webhook::{Answers, CallError, FIRST_PAUSE, WebhookClient};
 use apimachinery::duration::parse_flag;
@@ -126,6 +127,7 @@ impl TokenAuthenticator for TokenWebhook {
         &'a self,
         token: &'a str,
         audiences: Option<&'a [String]>,
+        _remarks: &'a Remarks,
     ) -> BoxFuture<'a, Result<Option<Response>, BadCredential>> {
         self.known(token, audiences).boxed()
     }

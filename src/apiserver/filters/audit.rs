@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{Next, Passing, fail};
 use crate::audit::Audit;
 use crate::audit::policy::AuditStage;
+use crate::authentication::remarks;
 use crate::request::until_sent;
 use apimachinery::wire::ApiResponse;
 
@@ -12,6 +13,9 @@ use apimachinery::wire::ApiResponse;
 pub async fn audit(audit: &Option<Arc<Audit>>, mut request: Passing, next: Next<'_>) -> ApiResponse {
     let Some(audit) = audit else { return next.run(request).await };
     let Some(mut telling) = audit.begin(&request, &request.ctx) else { return next.run(request).await };
+    if let Some(known) = &request.story.authenticated {
+        remarks::annotations(&known.remarks).for_each(|(key, value)| telling.context().annotate(key, value));
+    }
     if !telling.received().await {
         audit.rejected();
         let response = fail(&mut request, "failed to store audit event");

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use http::header::WWW_AUTHENTICATE;
+use http::header::{WARNING, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::impersonation::PREFIX as IMPERSONATION_HEADERS;
 use super::{Next, Passing, refuse};
 use crate::audit::Audit;
 use crate::audit::policy::AuditStage;
-use crate::authentication::Authenticators;
+use crate::authentication::{Authenticators, remarks};
+use crate::request::warning_header;
 use apimachinery::status::Status;
 use apimachinery::wire::{ApiRequest, ApiResponse, InProcessUser, ShownCredentials};
 
@@ -36,8 +37,13 @@ pub async fn authenticate(
                 line.asked_by(&authenticated.user);
             }
             request.ctx.user = authenticated.user.clone();
+            let remarks = authenticated.remarks.clone();
             request.story.authenticated = Some(authenticated);
-            next.run(request).await
+            let mut response = next.run(request).await;
+            for header in remarks::warnings(&remarks).filter_map(warning_header) {
+                response.headers_mut().append(WARNING, header);
+            }
+            response
         }
         Err(refused) => {
             tracing::debug!(
@@ -48,6 +54,8 @@ pub async fn authenticate(
             let status = Status::unauthorized();
             let telling = audit.as_ref().and_then(|audit| audit.refused(&request, &request.ctx, &status));
             if let Some(telling) = telling {
+                let context = telling.context();
+                remarks::annotations(&refused.remarks).for_each(|(key, value)| context.annotate(key, value));
                 telling.tell(AuditStage::ResponseStarted, 401).await;
             }
             let mut response = refuse(&mut request, status);

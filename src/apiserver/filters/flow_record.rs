@@ -191,8 +191,9 @@ fn words(flow: &Flow, response: &ApiResponse) -> Vec<Step> {
         by: flow.name(by),
         said: vec![],
     });
-    let strange =
-        extensions.get().map(|CredentialsRefused(said)| Step::NotAuthenticated { said: told(flow, said) });
+    let strange = extensions
+        .get()
+        .map(|CredentialsRefused { said, .. }| Step::NotAuthenticated { said: told(flow, said) });
     let acting = extensions.get().map(|impersonator| impersonated(flow, impersonator));
     let forbidden = extensions.get().map(|refused: &authorizer::Refused| Step::NotAuthorized {
         said: refused.said.iter().map(|(name, words)| (flow.name(name), words.as_str().into())).collect(),
@@ -254,7 +255,7 @@ fn with_causes(status: &Status) -> String {
 /// Behind authentication: notes who asks.
 pub async fn record_authenticated(flow: &Flow, mut request: Passing, next: Next<'_>) -> ApiResponse {
     let step = note(flow, &mut request, |request| match &request.story.authenticated {
-        Some(Authenticated { user, by, said }) => {
+        Some(Authenticated { user, by, said, .. }) => {
             Step::Authenticated { user: user.name.clone(), by: flow.name(by), said: told(flow, said) }
         }
         None => Step::Authenticated { user: "".into(), by: "".into(), said: vec![] },
@@ -337,7 +338,8 @@ mod tests {
         let path = "/api/v1/namespaces/ns/pods";
         let request = http::Request::builder().method(&method).uri(path).body(Body::empty()).unwrap();
         let user = Arc::new(UserInfo::authenticated(user, &[]));
-        let known = Authenticated { user, by: "X509", said: vec![("RequestHeader", "no".into())] };
+        let said = vec![("RequestHeader", "no".into())];
+        let known = Authenticated { user, by: "X509", said, remarks: Arc::default() };
         let store = flow.clone();
         let service = ServiceBuilder::new()
             .layer(from_fn(resolve_request_info))

@@ -15,7 +15,8 @@ mod vanishing;
 mod web_pages;
 pub(crate) mod wire;
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ use chrono::{DateTime, TimeDelta};
 use kubarium::apimachinery::user::UserInfo;
 use kubarium::apimachinery::wire::{ApiService, InProcessUser, PeerCertificates};
 use kubarium::apis::scheme::Scheme;
+use kubarium::apiserver::audit::policy::Policy;
+use kubarium::apiserver::audit::{AuditConfig, AuditMode, LogBackend, LogConfig};
 use kubarium::apiserver::authentication::{Authentication, AuthenticationOptions, AuthenticatorParts};
 use kubarium::apiserver::config::ApiserverConfig;
 use kubarium::apiserver::handler_chain::build_handler_chain;
@@ -50,7 +53,7 @@ pub(crate) struct Guarded {
     pub authority: Authority,
     /// The key that signs service account tokens, PEM.
     pub signing_key: String,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Guarded {
@@ -75,8 +78,9 @@ impl Guarded {
             signing_key_pem: &signing_key,
         };
         config.authentication = Authentication::new(&flags, &parts).unwrap();
+        config.audit = audit(folder.path().join(AUDIT_LOG));
         let service = build_handler_chain(config).unwrap();
-        let guarded = Guarded { service, clock, authority, signing_key, _folder: folder };
+        let guarded = Guarded { service, clock, authority, signing_key, folder };
         guarded.create("/api/v1/namespaces", json!({"metadata": {"name": "default"}})).await;
         guarded.create("/api/v1/namespaces", json!({"metadata": {"name": "kube-system"}})).await;
         guarded.create(ACCOUNTS, json!({"metadata": {"name": "builder"}})).await;
@@ -140,6 +144,18 @@ impl Guarded {
         made["status"]["token"].as_str().unwrap().to_owned()
     }
 
+    /// What the audit log has of how the last stranger proved who it is, by the names behind the group's.
+    pub(crate) fn remarked(&self) -> Value {
+        let text = fs::read_to_string(self.folder.path().join(AUDIT_LOG)).unwrap();
+        let event: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+        let annotations = event["annotations"].as_object().cloned().unwrap_or_default();
+        let of_group = annotations.into_iter().filter_map(|(key, value)| {
+            let name = key.strip_prefix("authentication.k8s.io/")?;
+            Some((name.to_owned(), value))
+        });
+        of_group.collect()
+    }
+
     /// Longer than a token that was verified is remembered.
     pub(crate) fn forget_tokens(&self) {
         self.clock.advance(Duration::from_secs(11));
@@ -148,6 +164,24 @@ impl Guarded {
     async fn send(&self, request: http::Request<Body>) -> Answer {
         Answer::of(self.service.clone().oneshot(request).await.unwrap()).await
     }
+}
+
+const AUDIT_LOG: &str = "audit.log";
+
+/// Of what strangers ask.
+fn audit(path: PathBuf) -> AuditConfig {
+    let policy = "{apiVersion: audit.k8s.io/v1, kind: Policy, omitStages: [RequestReceived], rules: [{level: \
+        Metadata, resources: [{group: '', resources: [nodes]}]}]}";
+    let config = LogConfig {
+        path,
+        is_legacy: false,
+        max_size_bytes: 0,
+        max_backups: 0,
+        max_age_days: 0,
+        compresses: false,
+    };
+    let log = LogBackend { config, mode: AuditMode::Blocking, max_event_bytes: None };
+    AuditConfig { policy: Some(Policy::parse(policy).unwrap()), log: Some(log), webhook: None }
 }
 
 /// What nobody but administrators may do, so that the refusal names the user.

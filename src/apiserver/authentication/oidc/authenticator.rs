@@ -8,6 +8,7 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::super::extra::CREDENTIAL_ID;
+use super::super::remarks::Remarks;
 use super::super::service_account::authenticator::has_issuer;
 use super::super::{Response, TokenAuthenticator, audience_agnostic, jwt};
 use super::claims::{Claims, check};
@@ -125,6 +126,7 @@ impl TokenAuthenticator for Oidc {
         &'a self,
         token: &'a str,
         audiences: Option<&'a [String]>,
+        _remarks: &'a Remarks,
     ) -> BoxFuture<'a, Result<Option<Response>, BadCredential>> {
         self.known(token, audiences).boxed()
     }

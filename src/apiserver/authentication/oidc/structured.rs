@@ -13,6 +13,7 @@ use super::configuration::{Configuration, Provider};
 use crate::authentication::anonymous::Anonymous;
 use crate::authentication::errors::BadCredential;
 use crate::authentication::jwt::AllowedAlgorithms;
+use crate::authentication::remarks::Remarks;
 use crate::authentication::{AuthenticationConfigError, Response, TokenAuthenticator};
 use crate::dynamic_file_content::{BadFileContent, DynamicFileContent};
 use crate::webhook::{ClientConfig, ServiceResolver, Transport, WebhookTarget};
@@ -77,6 +78,7 @@ impl TokenAuthenticator for Arc<Structured> {
         &'a self,
         token: &'a str,
         audiences: Option<&'a [String]>,
+        _remarks: &'a Remarks,
     ) -> BoxFuture<'a, Result<Option<Response>, BadCredential>> {
         self.known(token, audiences).boxed()
     }

@@ -8,6 +8,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::super::extra::{CREDENTIAL_ID, NODE_NAME, NODE_UID, POD_NAME, POD_UID};
+use super::super::remarks::Remarks;
 use super::super::{Response, TokenAuthenticator, jwt};
 use super::bound::{Bound, LEEWAY_SECONDS};
 use super::claims::{BoundClaims, Kubernetes, PublicClaims};
@@ -41,7 +42,12 @@ impl ServiceAccountTokens {
         ServiceAccountTokens { issuers, audiences, keys, bound: Bound::new(registry, clock), uses }
     }
 
-    async fn known(&self, token: &str, asked: Option<&[String]>) -> Result<Option<Response>, BadCredential> {
+    async fn known(
+        &self,
+        token: &str,
+        asked: Option<&[String]>,
+        remarks: &Remarks,
+    ) -> Result<Option<Response>, BadCredential> {
         if !has_issuer(token, &self.issuers) {
             return Ok(None);
         }
@@ -53,12 +59,24 @@ impl ServiceAccountTokens {
         check_time(&claims.public, self.bound.now())?;
         let kubernetes = &claims.kubernetes;
         self.check_bound(kubernetes).await?;
-        let is_stale = kubernetes.warnafter.is_some_and(|from| self.bound.now() > from);
-        self.uses.count(if is_stale { TokenUse::Stale } else { TokenUse::Valid });
+        if let Some(from) = kubernetes.warnafter.filter(|from| *from != 0) {
+            self.note_age(&claims.public.sub, self.bound.now() - from, remarks);
+        }
         let account = &kubernetes.serviceaccount;
         let extra = extra_of(&claims);
         let user = user(&kubernetes.namespace, &account.name, &account.uid, extra);
         Ok(Some(Response { user, audiences }))
+    }
+
+    /// Whether the user of a token that is good for longer than it was asked for
+    /// (`--service-account-extend-token-expiration`) should have read it anew by now.
+    fn note_age(&self, subject: &str, seconds_after: i64, remarks: &Remarks) {
+        if seconds_after <= 0 {
+            return self.uses.count(TokenUse::Valid);
+        }
+        self.uses.count(TokenUse::Stale);
+        let text = format!("subject: {subject}, seconds after warning threshold: {seconds_after}");
+        remarks.annotate("authentication.k8s.io/stale-token", text);
     }
 
     async fn check_bound(&self, kubernetes: &Kubernetes) -> Result<(), BadCredential> {
@@ -85,8 +103,9 @@ impl TokenAuthenticator for ServiceAccountTokens {
         &'a self,
         token: &'a str,
         audiences: Option<&'a [String]>,
+        remarks: &'a Remarks,
     ) -> BoxFuture<'a, Result<Option<Response>, BadCredential>> {
-        self.known(token, audiences).boxed()
+        self.known(token, audiences, remarks).boxed()
     }
 }
 

@@ -16,6 +16,7 @@ use crate::endpoints::response::printer::Printer;
 use crate::endpoints::response::watch_server::watch_response;
 use crate::endpoints::response::writers::{is_compressed, write_bytes};
 use crate::metrics::WatchCounts;
+use crate::request::warning_header;
 use apimachinery::accept::{MediaType, media_type_of_status};
 use apimachinery::list::List;
 use apimachinery::status::Status;
@@ -156,26 +157,5 @@ fn output_of_status(scope: &Scope, status: &Status) -> Output {
     match media_type_of_status(&scope.headers) {
         Some(media_type) => Output { media_type, transform: Transform::None, ..scope.output },
         None => Output { pretty: true, ..Output::default() },
-    }
-}
-
-/// `299 - "text"` (`net.NewWarningHeader`). What has control characters is not said.
-fn warning_header(text: &str) -> Option<HeaderValue> {
-    if text.chars().any(char::is_control) {
-        return None;
-    }
-    let header = format!("299 - \"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""));
-    HeaderValue::from_bytes(header.as_bytes()).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn warnings_are_quoted() {
-        let header = warning_header("unknown field \"spec.foo\"").unwrap();
-        assert_eq!(header, r#"299 - "unknown field \"spec.foo\"""#);
-        assert!(warning_header("two\nlines").is_none());
     }
 }
