@@ -69,8 +69,8 @@ pub struct MountedVolume {
     pub volume: String,
     /// Whether it may not be written.
     pub is_read_only: bool,
-    /// Whether it is memory (`tmpfs`).
-    pub is_memory: bool,
+    /// How many bytes there are for files, where it is memory (`tmpfs`).
+    pub memory_bytes: Option<u64>,
     /// Whether what is written there stays for other containers and the next run: anything but what is
     /// made of API objects.
     pub is_kept: bool,

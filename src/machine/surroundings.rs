@@ -203,7 +203,7 @@ pub fn kept_mount(path: &str) -> MountedVolume {
         sub_path,
         volume,
         is_read_only: false,
-        is_memory: false,
+        memory_bytes: None,
         is_kept: true,
         group: None,
     }

@@ -24,6 +24,7 @@ pub(crate) mod dns;
 mod downward;
 mod env_file;
 mod environment;
+mod memory_size;
 mod process_status;
 mod runs_as;
 pub mod volumes;

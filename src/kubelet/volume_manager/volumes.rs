@@ -10,6 +10,7 @@ use super::config_error::ContainerConfigError;
 use super::dns;
 use super::downward;
 use super::host_files::{CLAIMED, Files, WrittenFiles};
+use super::memory_size;
 use super::sources::{self, Found, Source};
 use super::{cgroup_files, process_status};
 use crate::volume_manager::facts::VolumeFacts;
@@ -73,7 +74,9 @@ pub fn mounts(
         let is_image = volume.is_some_and(|volume| volume.image.is_some());
         let claim = volume.and_then(|volume| volume.persistent_volume_claim.as_ref());
         let host_path = volume.and_then(|volume| volume.host_path.as_ref()).map(|source| &source.path);
-        let medium = volume.and_then(|volume| volume.empty_dir.as_ref()).map(|source| source.medium.as_str());
+        let empty_dir = volume.and_then(|volume| volume.empty_dir.as_ref());
+        let is_memory = is_made || empty_dir.is_some_and(|source| source.medium == "Memory");
+        let size_limit = empty_dir.and_then(|source| source.size_limit.as_deref());
         Ok(MountedVolume {
             path: mount.mount_path.clone(),
             sub_path: sub_path.trim_matches('/').to_owned(),
@@ -83,7 +86,7 @@ pub fn mounts(
                 (None, None) => mount.name.clone(),
             },
             is_read_only: mount.read_only || is_image || claim.is_some_and(|claim| claim.read_only),
-            is_memory: is_made || medium == Some("Memory"),
+            memory_bytes: is_memory.then(|| memory_size::memory_size(facts, size_limit)),
             is_kept: !is_made && !is_image,
             // What is the node's, or of an image, keeps its own.
             group: facts.detail.spec.security_context.fs_group.filter(|_| host_path.is_none() && !is_image),

@@ -16,7 +16,7 @@ pub(super) fn run(player: &mut Player<'_>, arguments: &[String]) -> AfterCommand
     if let Some(path) = flag(arguments, "fs_type") {
         let mount = file_system::mount_of(&player.around.mounts, path);
         let is_there = mount.is_some() || player.file(path).is_some() || file_system::is_of_image(path);
-        let kind = if mount.is_some_and(|mount| mount.is_memory) { "tmpfs" } else { EXT4 };
+        let kind = if mount.is_some_and(|mount| mount.memory_bytes.is_some()) { "tmpfs" } else { EXT4 };
         if is_there || path == "/" {
             player.say(&format!("mount type of {path:?}: {kind}\n"));
         } else {

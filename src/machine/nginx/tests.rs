@@ -20,7 +20,7 @@ fn around(files: &[(&str, &str)]) -> Surroundings {
         sub_path: String::new(),
         volume: "v".to_owned(),
         is_read_only: true,
-        is_memory: false,
+        memory_bytes: None,
         is_kept: false,
         group: None,
     };

@@ -2,7 +2,7 @@
 
 use super::openssl;
 use super::packages;
-use crate::file_system::{FIFO, File};
+use crate::file_system::{self, FIFO, File, MountedVolume};
 use crate::interpreter::player::{AfterCommand, Player};
 use crate::standard_input::TerminalSize;
 
@@ -59,25 +59,69 @@ pub(super) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) -> AfterC
     AfterCommand::Go
 }
 
+/// `df`, and `df -h PATH`: the disks of all files, or those that these paths are on.
 fn df(player: &mut Player<'_>, words: &[&str]) {
-    let is_human = words.iter().any(|word| word.starts_with('-') && word.contains('h'));
+    let (flags, paths): (Vec<&str>, Vec<&str>) = words.iter().partition(|word| word.starts_with('-'));
+    let is_human = flags.iter().any(|flag| flag.contains('h'));
     let amounts = |kib: u64| if is_human { human(kib) } else { kib.to_string() };
     let unit = if is_human { "     Size" } else { "1K-blocks" };
     let mut said =
         format!("Filesystem           {unit:>9} {:>9} {:>9} Use% Mounted on\n", "Used", "Available");
-    let mut line = |device: &str, place: &str| {
+    for disk in disks_of(player, &paths) {
+        let percent = (disk.used * 100).div_ceil(disk.size.max(1));
         said.push_str(&format!(
-            "{device:<20} {:>9} {:>9} {:>9}  10% {place}\n",
-            amounts(104_857_600),
-            amounts(10_485_760),
-            amounts(94_371_840)
+            "{:<20} {:>9} {:>9} {:>9} {percent:>3}% {}\n",
+            disk.device,
+            amounts(disk.size),
+            amounts(disk.used),
+            amounts(disk.size.saturating_sub(disk.used)),
+            disk.place
         ));
-    };
-    line("overlay", "/");
-    for mount in &player.around.mounts {
-        line(if mount.is_memory { "tmpfs" } else { "/dev/vda1" }, &mount.path);
     }
     player.say(&said);
+}
+
+/// A line of `df`; amounts in KiB.
+struct DiskLine {
+    device: &'static str,
+    place: String,
+    size: u64,
+    used: u64,
+}
+
+fn disks_of(player: &mut Player<'_>, paths: &[&str]) -> Vec<DiskLine> {
+    let mounts = &player.around.mounts;
+    if paths.is_empty() {
+        let all: Vec<Option<MountedVolume>> =
+            std::iter::once(None).chain(mounts.iter().cloned().map(Some)).collect();
+        return all.into_iter().map(|mount| disk(player, mount)).collect();
+    }
+    let mut lines = Vec::new();
+    for path in paths {
+        let full = player.real_path(path);
+        if player.file(&full).is_none() && !player.is_folder(&full) && !file_system::is_of_image(&full) {
+            player.fail(&format!("df: {path}: can't find mount point\n"));
+            continue;
+        }
+        let mount = file_system::mount_of(&player.around.mounts, &full).cloned();
+        lines.push(disk(player, mount));
+    }
+    lines
+}
+
+/// The disk of a volume, or of the container's own files. A disk of the node has what is made up of it; what
+/// is in memory has what fits there, and what is in it in blocks of 4 KiB.
+fn disk(player: &mut Player<'_>, mount: Option<MountedVolume>) -> DiskLine {
+    let size = 104_857_600;
+    let used = size / 10;
+    let Some(mount) = mount else { return DiskLine { device: "overlay", place: "/".into(), size, used } };
+    let Some(bytes) = mount.memory_bytes else {
+        return DiskLine { device: "/dev/vda1", place: mount.path, size, used };
+    };
+    let files = player.files();
+    let below = files.iter().filter(|(file, _)| file_system::is_within(&mount.path, file));
+    let used = below.map(|(_, file)| file.content.len().div_ceil(4096) as u64 * 4).sum();
+    DiskLine { device: "tmpfs", place: mount.path, size: bytes / 1024, used }
 }
 
 /// As `-h` has it.
@@ -129,10 +173,14 @@ fn mounts(player: &mut Player<'_>, words: &[&str]) {
         ("cgroup", "/sys/fs/cgroup", "cgroup2", "ro,nosuid,nodev,noexec,relatime"),
     ];
     let of_volumes = player.around.mounts.iter().map(|mount| {
-        let (device, kind) = if mount.is_memory { ("tmpfs", "tmpfs") } else { ("/dev/vda1", "ext4") };
-        (device, mount.path.as_str(), kind, if mount.is_read_only { "ro,relatime" } else { "rw,relatime" })
+        let how = if mount.is_read_only { "ro,relatime" } else { "rw,relatime" };
+        match mount.memory_bytes {
+            Some(bytes) => ("tmpfs", mount.path.as_str(), "tmpfs", format!("{how},size={}k", bytes / 1024)),
+            None => ("/dev/vda1", mount.path.as_str(), "ext4", how.to_owned()),
+        }
     });
-    let all = own.into_iter().chain(of_volumes);
+    let own = own.into_iter().map(|(device, at, kind, how)| (device, at, kind, how.to_owned()));
+    let all = own.chain(of_volumes);
     let shown = all.filter(|(_, _, kind, _)| wanted.is_none_or(|wanted| wanted == *kind));
     let said: String =
         shown.map(|(device, at, kind, how)| format!("{device} on {at} type {kind} ({how})\n")).collect();

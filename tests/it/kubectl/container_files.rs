@@ -45,10 +45,12 @@ fn files_come_from_images_volumes_and_other_containers() {
             "volumes": [
                 {"name": "hosts", "hostPath": {"path": "/etc/hosts", "type": "File"}},
                 {"name": "image", "image": {"reference": "registry.k8s.io/e2e-test-images/kitten:1.8"}},
+                {"name": "memory", "emptyDir": {"medium": "Memory", "sizeLimit": "10Mi"}},
             ],
             "containers": [shell("main", WAITS, json!([
                 {"name": "hosts", "mountPath": "/etc/hosts-original"},
                 {"name": "image", "mountPath": "/image"},
+                {"name": "memory", "mountPath": "/memory"},
             ]))],
         });
         of_node["containers"][0]["resources"] =
@@ -72,6 +74,22 @@ fn files_come_from_images_volumes_and_other_containers() {
         assert!(mounted.starts_with("cgroup on /sys/fs/cgroup type cgroup2 "), "{mounted}");
         assert_eq!(kubectl.ok("exec node -- cat /sys/fs/cgroup/cpu.max"), "150000 100000\n");
         assert_eq!(kubectl.ok("exec node -- cat /sys/fs/cgroup/memory.max"), "67108864\n");
+        kubectl.ok("exec node -- sh -c 'seq 1000 > /memory/numbers'");
+        // Its own limit, or that of its pod.
+        for (place, size) in
+            [("/memory", ["10240", "4", "10236", "1%"]), (folder, ["65536", "12", "65524", "1%"])]
+        {
+            let disks = kubectl.ok("exec node -- df");
+            let line = disks.lines().find(|line| line.ends_with(place)).unwrap_or_else(|| panic!("{disks}"));
+            let words: Vec<&str> = line.split_whitespace().collect();
+            assert_eq!((words[0], &words[1..5]), ("tmpfs", &size[..]), "{disks}");
+        }
+        assert!(
+            kubectl
+                .ok("exec node -- mount")
+                .contains("tmpfs on /memory type tmpfs (rw,relatime,size=10240k)\n")
+        );
+        assert!(kubectl.ok("exec node -- df -h /memory/numbers").ends_with(" 1% /memory\n"));
     });
 }
 
