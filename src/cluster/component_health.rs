@@ -61,8 +61,13 @@ impl ComponentHealth {
         HealthAnswer { is_well, text: told(&lines, path, is_well) }
     }
 
-    /// `/metrics/slis`
+    /// `/metrics/slis`, for which everything is looked at now if nobody has asked before.
     pub(crate) fn slis(&self) -> String {
+        if self.slis.is_empty() {
+            for path in HEALTH_PATHS {
+                self.ask(path, false);
+            }
+        }
         let mut text = String::new();
         self.slis.render(&mut text);
         text
@@ -109,6 +114,8 @@ mod tests {
         let look: HealthLook =
             Arc::new(|path| vec![("ping".into(), true), ("late".into(), path != "readyz")]);
         let health = ComponentHealth::new(look, Arc::default());
+        let unasked = ComponentHealth::new(health.look.clone(), Arc::default()).slis();
+        assert!(unasked.contains("kubernetes_healthcheck{name=\"late\",type=\"readyz\"} 0\n"), "{unasked}");
         let said = |path: &str, is_verbose: bool| {
             let HealthAnswer { is_well, text } = health.ask(path, is_verbose);
             (is_well, text)

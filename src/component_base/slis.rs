@@ -21,6 +21,12 @@ struct CheckCounts {
 }
 
 impl HealthSlis {
+    /// Whether nobody has asked yet. Elsewhere a kubelet's probes ask all the time, and who reads what came of
+    /// it finds something; here nobody need ask, so that the first reader has it asked.
+    pub fn is_empty(&self) -> bool {
+        self.found.lock().is_empty()
+    }
+
     /// A check was asked at `healthz`, `livez` or `readyz`.
     pub fn observe(&self, check: &str, path: &str, is_well: bool) {
         let mut all = self.found.lock();
@@ -59,6 +65,7 @@ mod tests {
             slis.render(&mut out);
             out
         };
+        assert!(slis.is_empty());
         assert_eq!(text(), "");
         slis.observe("etcd", "readyz", true);
         slis.observe("etcd", "readyz", false);

@@ -73,12 +73,13 @@ impl Kubelet {
         }
         match path {
             "/healthz" => {
-                for check in ["ping", "log", "syncloop"] {
-                    self.shared.slis.observe(check, "healthz", true);
-                }
+                self.check_health();
                 answer(200, PLAIN, "ok".into())
             }
             "/metrics/slis" => {
+                if self.shared.slis.is_empty() {
+                    self.check_health();
+                }
                 let mut text = String::new();
                 self.shared.slis.render(&mut text);
                 answer(200, METRICS, text)
@@ -127,6 +128,13 @@ impl Kubelet {
 }
 
 impl Kubelet {
+    /// It is well as long as it can say so.
+    fn check_health(&self) {
+        for check in ["ping", "log", "syncloop"] {
+            self.shared.slis.observe(check, "healthz", true);
+        }
+    }
+
     /// What it counts of itself.
     async fn own_metrics(&self, now: Time) -> String {
         let mut text = metrics::own(self.node_name(), &self.pods_here().await);

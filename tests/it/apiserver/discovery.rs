@@ -67,6 +67,8 @@ async fn the_server_says_who_and_how_it_is() {
     let version = server.get("/version").await;
     assert_eq!((&version["major"], &version["minor"]), (&json!("1"), &json!("36")));
     assert!(version["gitVersion"].as_str().unwrap().starts_with("v1.36.2+kubarium-"));
+    let slis = server.call("GET /metrics/slis", &Value::Null).await.text;
+    assert!(slis.contains("kubernetes_healthcheck{name=\"ping\",type=\"livez\"} 1\n"), "{slis}");
     for path in ["/livez", "/readyz/ping"] {
         assert_eq!(server.call(&format!("GET {path}"), &Value::Null).await.text, "ok", "{path}");
     }

@@ -12,6 +12,9 @@ use component_base::health::{check_line, told};
 use component_base::slis::HealthSlis;
 use golang::go_text::quote;
 
+/// The paths of checks.
+const ROOTS: [&str; 3] = ["healthz", "livez", "readyz"];
+
 /// What came of a check; the text is for the log, clients only hear that it failed.
 pub type Checked = Result<(), String>;
 
@@ -70,7 +73,7 @@ impl HealthChecks {
                 self.of(&root).into_iter().map(|(name, ..)| format!("/{root}/{name}")).collect::<Vec<_>>();
             std::iter::once(format!("/{root}")).chain(names)
         };
-        ["healthz", "livez", "readyz"].into_iter().flat_map(of).collect()
+        ROOTS.into_iter().flat_map(of).collect()
     }
 
     /// The answer at `/ROOT` or `/ROOT/CHECK`; nothing when there is no such check.
@@ -121,6 +124,13 @@ impl HealthChecks {
             (false, true) => text_response(StatusCode::OK, told(&lines, root, true)),
             (false, false) => text_response(StatusCode::OK, "ok"),
         })
+    }
+
+    /// Asks all of them, at each of the three paths.
+    pub(crate) async fn ask_everything(&self) {
+        for root in ROOTS {
+            self.respond(root, None, &Query::default()).await;
+        }
     }
 
     fn of(&self, root: &str) -> Vec<&(String, HealthCheck, HealthScope)> {

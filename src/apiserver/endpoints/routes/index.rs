@@ -77,7 +77,7 @@ async fn answer(server: &Arc<EndpointContext>, ctx: &RequestContext, request: &P
         [".well-known", "openid-configuration"] => return openid::configuration(server, host(request)),
         ["openid", "v1", "jwks"] => return openid::jwks(server),
         ["metrics"] => return metrics::respond(server).await,
-        ["metrics", "slis"] => return metrics::slis(server),
+        ["metrics", "slis"] => return metrics::slis(server).await,
         [page @ ("statusz" | "flagz")] => {
             let answer = server.zpages.respond(page, &server.clock, &server.version.git_version);
             return answer.unwrap_or_else(|| not_found(wants_objects));

@@ -24,8 +24,11 @@ pub(crate) async fn respond(server: &EndpointContext) -> ApiResponse {
     plain(out)
 }
 
-/// `/metrics/slis`: what came of the checks of its health.
-pub(crate) fn slis(server: &EndpointContext) -> ApiResponse {
+/// `/metrics/slis`: what came of the checks of its health, which are made now if nobody has asked for them.
+pub(crate) async fn slis(server: &EndpointContext) -> ApiResponse {
+    if server.health.slis.is_empty() {
+        server.health.ask_everything().await;
+    }
     let mut out = String::new();
     server.health.slis.render(&mut out);
     plain(out)
