@@ -21,8 +21,8 @@ struct CheckCounts {
 }
 
 impl HealthSlis {
-    /// Whether nobody has asked yet. Elsewhere a kubelet's probes ask all the time, and who reads what came of
-    /// it finds something; here nobody need ask, so that the first reader has it asked.
+    /// Whether nobody has asked yet. Elsewhere a kubelet's probes ask all the time, so that who reads what
+    /// came of it finds something; here nobody need ask, and the first reader has it asked.
     pub fn is_empty(&self) -> bool {
         self.found.lock().is_empty()
     }
