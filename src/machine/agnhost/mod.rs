@@ -85,6 +85,7 @@ const OTHERS: &[&str] = &["net", "port-forward-tester", "mtlsclient", "stress"];
 const CONSUMER: &str = "resource-consumer";
 const HOSTS: &str = "/etc/hosts";
 const RESOLVER: &str = "/etc/resolv.conf";
+const PROCESS_STATUS: &str = "/proc/1/status";
 /// `logs-generator` waits at least so long between two lines.
 const MIN_PAUSE: Duration = Duration::from_nanos(1);
 
@@ -192,7 +193,7 @@ pub(crate) fn run(player: &mut Player<'_>, line: &[String]) -> AfterCommand {
         Some("stress") => stress::run(player, arguments),
         Some("inclusterclient") => clients::poll(player, arguments).err().unwrap_or(AfterCommand::Go),
         Some("test-service-account-issuer-discovery") => issuer_discovery::run(player, arguments),
-        Some("nonewprivs") => effective_user(player),
+        Some("nonewprivs") => tell_effective_user(player, player.around.user),
         Some("help" | "--help" | "-h") => help::tell(player),
         Some("nettest") => nettest::NetTest::of(arguments).run(player),
         Some(mode) if PREPARED.contains(&mode) => starting::begin(player, mode, arguments),
@@ -203,12 +204,23 @@ pub(crate) fn run(player: &mut Player<'_>, line: &[String]) -> AfterCommand {
             player.say("Paused\nSignals registered\n");
             player.sleep(Duration::MAX)
         }
-        None => effective_user(player),
+        None => {
+            let user = user_of_setuid_program(player);
+            tell_effective_user(player, user)
+        }
     }
 }
 
-fn effective_user(player: &mut Player<'_>) -> AfterCommand {
-    player.say(&format!("Effective uid: {}\n", player.around.user));
+/// As whom the program of the image `nonewprivs` runs, which is root's and has its setuid bit: as root, where
+/// who is in its container may gain anything (not with `allowPrivilegeEscalation: false`).
+fn user_of_setuid_program(player: &mut Player<'_>) -> i64 {
+    let status = player.file(PROCESS_STATUS);
+    let gains_none = status.is_some_and(|status| status.text().lines().any(|line| line == "NoNewPrivs:\t1"));
+    if gains_none { player.around.user } else { 0 }
+}
+
+fn tell_effective_user(player: &mut Player<'_>, user: i64) -> AfterCommand {
+    player.say(&format!("Effective uid: {user}\n"));
     AfterCommand::Go
 }
 
