@@ -5,13 +5,10 @@ use std::sync::Arc;
 
 use super::components::RunningComponents;
 use super::elections::{CONTROLLER_MANAGER, SCHEDULER};
-use component_base::health::{check_line, told};
+use component_base::health::{HEALTH_PATHS, check_line, told};
 use component_base::metrics::Render;
 use component_base::slis::HealthSlis;
 use sync::Mutex;
-
-/// The paths at which a component is asked how it is.
-pub(super) const HEALTH_PATHS: [&str; 3] = ["healthz", "livez", "readyz"];
 
 /// One thing that was looked at: what it is called, and whether it is well.
 pub(crate) type CheckResult = (String, bool);

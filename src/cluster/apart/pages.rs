@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::ApartError;
 use super::delegated::{Delegated, PresentedProof};
-use crate::cluster::component_health::{ComponentHealth, HEALTH_PATHS};
+use crate::cluster::component_health::ComponentHealth;
 use crate::cluster::component_zpages::ComponentZPages;
 use crate::cluster::serving::made_at;
 use apimachinery::status::{Status, StatusDetails};
@@ -20,6 +20,7 @@ use apimachinery::wire::{ApiRequest, ApiResponse, ApiService, status_response, t
 use apiserver::endpoints::routes::debug::{Debugging, is_of_debug};
 use apiserver::server::{Server, Tls, bind};
 use clock::Clock;
+use component_base::health::HEALTH_PATHS;
 use pki::{Authority, Identity};
 
 const METRICS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");

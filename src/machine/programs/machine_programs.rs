@@ -2,7 +2,7 @@
 
 use super::openssl;
 use super::packages;
-use crate::file_system::{self, FIFO, File, MountedVolume};
+use crate::file_system::{self, FIFO, File, MountedVolume, Tree};
 use crate::interpreter::player::{AfterCommand, Player};
 use crate::standard_input::TerminalSize;
 
@@ -82,19 +82,19 @@ fn df(player: &mut Player<'_>, words: &[&str]) {
 }
 
 /// A line of `df`; amounts in KiB.
-struct DiskLine {
+struct DiskLine<'a> {
     device: &'static str,
-    place: String,
+    place: &'a str,
     size: u64,
     used: u64,
 }
 
-fn disks_of(player: &mut Player<'_>, paths: &[&str]) -> Vec<DiskLine> {
-    let mounts = &player.around.mounts;
+fn disks_of<'a>(player: &mut Player<'a>, paths: &[&str]) -> Vec<DiskLine<'a>> {
+    let around = player.around;
+    let files = player.files();
     if paths.is_empty() {
-        let all: Vec<Option<MountedVolume>> =
-            std::iter::once(None).chain(mounts.iter().cloned().map(Some)).collect();
-        return all.into_iter().map(|mount| disk(player, mount)).collect();
+        let all = std::iter::once(None).chain(around.mounts.iter().map(Some));
+        return all.map(|mount| disk(&files, mount)).collect();
     }
     let mut lines = Vec::new();
     for path in paths {
@@ -103,25 +103,23 @@ fn disks_of(player: &mut Player<'_>, paths: &[&str]) -> Vec<DiskLine> {
             player.fail(&format!("df: {path}: can't find mount point\n"));
             continue;
         }
-        let mount = file_system::mount_of(&player.around.mounts, &full).cloned();
-        lines.push(disk(player, mount));
+        lines.push(disk(&files, file_system::mount_of(&around.mounts, &full)));
     }
     lines
 }
 
 /// The disk of a volume, or of the container's own files. A disk of the node has what is made up of it; what
 /// is in memory has what fits there, and what is in it in blocks of 4 KiB.
-fn disk(player: &mut Player<'_>, mount: Option<MountedVolume>) -> DiskLine {
+fn disk<'a>(files: &Tree, mount: Option<&'a MountedVolume>) -> DiskLine<'a> {
     let size = 104_857_600;
     let used = size / 10;
-    let Some(mount) = mount else { return DiskLine { device: "overlay", place: "/".into(), size, used } };
+    let Some(mount) = mount else { return DiskLine { device: "overlay", place: "/", size, used } };
     let Some(bytes) = mount.memory_bytes else {
-        return DiskLine { device: "/dev/vda1", place: mount.path, size, used };
+        return DiskLine { device: "/dev/vda1", place: &mount.path, size, used };
     };
-    let files = player.files();
     let below = files.iter().filter(|(file, _)| file_system::is_within(&mount.path, file));
     let used = below.map(|(_, file)| file.content.len().div_ceil(4096) as u64 * 4).sum();
-    DiskLine { device: "tmpfs", place: mount.path, size: bytes / 1024, used }
+    DiskLine { device: "tmpfs", place: &mount.path, size: bytes / 1024, used }
 }
 
 /// As `-h` has it.

@@ -28,7 +28,8 @@ rules:
 - {level: None}
 ";
 
-fn log_config(path: PathBuf) -> LogConfig {
+/// A log in this file, which nothing bounds.
+pub(crate) fn log_config(path: PathBuf) -> LogConfig {
     LogConfig {
         path,
         is_legacy: false,
@@ -39,7 +40,8 @@ fn log_config(path: PathBuf) -> LogConfig {
     }
 }
 
-fn blocking(config: LogConfig) -> LogBackend {
+/// One that requests wait for.
+pub(crate) fn blocking(config: LogConfig) -> LogBackend {
     LogBackend { config, mode: AuditMode::Blocking, max_event_bytes: None }
 }
 

@@ -5,7 +5,7 @@ mod admission_policies;
 mod admission_webhooks;
 mod aggregation;
 mod apply;
-mod audit;
+pub(crate) mod audit;
 mod bounds;
 mod browsers;
 mod discovery;

@@ -27,8 +27,8 @@ use chrono::{DateTime, TimeDelta};
 use kubarium::apimachinery::user::UserInfo;
 use kubarium::apimachinery::wire::{ApiService, InProcessUser, PeerCertificates};
 use kubarium::apis::scheme::Scheme;
+use kubarium::apiserver::audit::AuditConfig;
 use kubarium::apiserver::audit::policy::Policy;
-use kubarium::apiserver::audit::{AuditConfig, AuditMode, LogBackend, LogConfig};
 use kubarium::apiserver::authentication::{Authentication, AuthenticationOptions, AuthenticatorParts};
 use kubarium::apiserver::config::ApiserverConfig;
 use kubarium::apiserver::handler_chain::build_handler_chain;
@@ -42,6 +42,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tower::ServiceExt;
 
+use crate::apiserver::audit::{blocking, log_config};
 use crate::apiserver::{Answer, request};
 
 /// An apiserver with authentication, on a clock that a test moves.
@@ -172,16 +173,8 @@ const AUDIT_LOG: &str = "audit.log";
 fn audit(path: PathBuf) -> AuditConfig {
     let policy = "{apiVersion: audit.k8s.io/v1, kind: Policy, omitStages: [RequestReceived], rules: [{level: \
         Metadata, resources: [{group: '', resources: [nodes]}]}]}";
-    let config = LogConfig {
-        path,
-        is_legacy: false,
-        max_size_bytes: 0,
-        max_backups: 0,
-        max_age_days: 0,
-        compresses: false,
-    };
-    let log = LogBackend { config, mode: AuditMode::Blocking, max_event_bytes: None };
-    AuditConfig { policy: Some(Policy::parse(policy).unwrap()), log: Some(log), webhook: None }
+    let log = Some(blocking(log_config(path)));
+    AuditConfig { policy: Some(Policy::parse(policy).unwrap()), log, webhook: None }
 }
 
 /// What nobody but administrators may do, so that the refusal names the user.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use serde::de::DeserializeOwned;
 
 use super::super::extra::{CREDENTIAL_ID, NODE_NAME, NODE_UID, POD_NAME, POD_UID};
 use super::super::remarks::Remarks;
@@ -48,13 +49,8 @@ impl ServiceAccountTokens {
         asked: Option<&[String]>,
         remarks: &Remarks,
     ) -> Result<Option<Response>, BadCredential> {
-        if !has_issuer(token, &self.issuers) {
-            return Ok(None);
-        }
-        let claims: BoundClaims = match self.keys.verified(token)? {
-            Some(claims) => claims,
-            None => return Ok(None),
-        };
+        let claims: Option<BoundClaims> = claims_of(token, &self.issuers, &self.keys)?;
+        let Some(claims) = claims else { return Ok(None) };
         let audiences = audiences_of(&claims.public, asked, &self.audiences)?;
         check_time(&claims.public, self.bound.now())?;
         let kubernetes = &claims.kubernetes;
@@ -117,6 +113,15 @@ pub(crate) fn has_issuer(token: &str, issuers: &[String]) -> bool {
         iss: String,
     }
     jwt::unverified::<Issuer>(token).is_some_and(|said| issuers.contains(&said.iss))
+}
+
+/// What a token claims that one of these issuers made and one of the keys signed.
+pub(super) fn claims_of<C: DeserializeOwned>(
+    token: &str,
+    issuers: &[String],
+    keys: &PublicKeys,
+) -> Result<Option<C>, BadCredential> {
+    if has_issuer(token, issuers) { keys.verified(token) } else { Ok(None) }
 }
 
 /// Those of the audiences asked for that the token is meant for.

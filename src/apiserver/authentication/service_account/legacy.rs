@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 
 use super::super::remarks::Remarks;
 use super::super::{Response, TokenAuthenticator, secrets};
-use super::authenticator::{audiences_of, has_issuer};
+use super::authenticator::{audiences_of, claims_of};
 use super::bound::Bound;
 use super::claims::LegacyClaims;
 use super::metadata::PublicKeys;
@@ -59,13 +59,8 @@ impl LegacyServiceAccountTokens {
         asked: Option<&[String]>,
         remarks: &Remarks,
     ) -> Result<Option<Response>, BadCredential> {
-        if !has_issuer(token, &self.issuers) {
-            return Ok(None);
-        }
-        let claims: LegacyClaims = match self.keys.verified(token)? {
-            Some(claims) => claims,
-            None => return Ok(None),
-        };
+        let claims: Option<LegacyClaims> = claims_of(token, &self.issuers, &self.keys)?;
+        let Some(claims) = claims else { return Ok(None) };
         if claims.public.aud.is_empty() {
             self.uses.count(TokenUse::Legacy);
             remarks.annotate("authentication.k8s.io/legacy-token", &claims.public.sub);

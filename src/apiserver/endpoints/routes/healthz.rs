@@ -8,12 +8,9 @@ use http::StatusCode;
 
 use crate::endpoints::query::Query;
 use apimachinery::wire::{ApiResponse, text_response};
-use component_base::health::{check_line, told};
+use component_base::health::{HEALTH_PATHS, check_line, told};
 use component_base::slis::HealthSlis;
 use golang::go_text::quote;
-
-/// The paths of checks.
-const ROOTS: [&str; 3] = ["healthz", "livez", "readyz"];
 
 /// What came of a check; the text is for the log, clients only hear that it failed.
 pub type Checked = Result<(), String>;
@@ -73,7 +70,7 @@ impl HealthChecks {
                 self.of(&root).into_iter().map(|(name, ..)| format!("/{root}/{name}")).collect::<Vec<_>>();
             std::iter::once(format!("/{root}")).chain(names)
         };
-        ROOTS.into_iter().flat_map(of).collect()
+        HEALTH_PATHS.into_iter().flat_map(of).collect()
     }
 
     /// The answer at `/ROOT` or `/ROOT/CHECK`; nothing when there is no such check.
@@ -128,7 +125,7 @@ impl HealthChecks {
 
     /// Asks all of them, at each of the three paths.
     pub(crate) async fn ask_everything(&self) {
-        for root in ROOTS {
+        for root in HEALTH_PATHS {
             self.respond(root, None, &Query::default()).await;
         }
     }
