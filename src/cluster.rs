@@ -61,6 +61,8 @@ mod identity_lease;
 mod inside;
 mod interceptors;
 mod kubeconfig;
+mod kubelet_doors;
+mod kubelet_gate;
 mod kubelet_lookup;
 mod leading;
 mod legacy_token_tracking;
@@ -241,11 +243,11 @@ impl Cluster {
         let component_keys = keys.for_components(apiserver.authentication.issuer.clone());
         let (beside, traffic, pods) =
             (apiserver.beside.clone(), apiserver.traffic.clone(), apiserver.pods.clone());
-        let shutdown = apiserver.shutdown.1.clone();
+        let (shutdown, debugging) = (apiserver.shutdown.1.clone(), apiserver.debugging.clone());
         kubelets.reach(RemoteKubelets::new(&config, &own, &keys.authority)?);
         let service = starting::built(build_handler_chain(apiserver)?, &flow, &scheme, began_at);
         let data_plane = DataPlane::new(&config, kubelets.clone(), &service, &flow, &pods);
-        data_plane.open_door(options, (keys.authority.clone(), serving.clone()));
+        data_plane.open_doors(options, (keys.authority.clone(), serving.clone()), debugging);
         let parts = Parts {
             network: data_plane.network(),
             service: service.clone(),

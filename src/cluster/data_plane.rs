@@ -14,11 +14,13 @@ use tokio::sync::OnceCell;
 
 use super::config::Config;
 use super::front_door::FrontDoor;
+use super::kubelet_doors::KubeletDoors;
 use super::kubelet_lookup::Kubelets;
 use super::pod_lines::PodLines;
 use apimachinery::object::Object;
 use apimachinery::user::UserInfo;
 use apimachinery::wire::ApiService;
+use apiserver::endpoints::routes::debug::Debugging;
 use apiserver::options::ServerRunOptions;
 use apiserver::webhook::PodNetwork;
 use client_go::ComponentContext;
@@ -28,6 +30,7 @@ use coredns::NameServer;
 use entropy::Entropy;
 use flow::{Flow, TrafficSort};
 use kube_proxy::{Proxier, Whereabouts};
+use kubelet::kubelet::Kubelet;
 use network::network::NetworkParts;
 use network::resolver::DNS_PORT;
 use network::{Accept, Firewall, Hosts, Network, Obstacle, Passage, Protocol, Route, Routing};
@@ -67,6 +70,8 @@ struct Lines {
     policies: Begun<Policies>,
     /// The apiserver, where it is in this process.
     front_door: OnceLock<Arc<FrontDoor>>,
+    /// The ports of kubelets, where they have none on the host.
+    kubelet_doors: OnceLock<Arc<KubeletDoors>>,
     is_stopped: AtomicBool,
 }
 
@@ -108,6 +113,7 @@ impl DataPlane {
             names: Begun::new(COREDNS, |context, _| NameServer::new(context)),
             policies: Begun::new(KINDNET, |context, _| Policies::new(context)),
             front_door: OnceLock::new(),
+            kubelet_doors: OnceLock::new(),
             is_stopped: AtomicBool::new(false),
         });
         let (hosts, routes, firewall) = (lines.clone(), lines.clone(), lines.clone());
@@ -118,11 +124,18 @@ impl DataPlane {
     }
 
     /// The apiserver shows what this authority has signed, or what it was given, to whoever comes to its
-    /// Service.
-    pub(super) fn open_door(&self, options: &ServerRunOptions, shown: (Arc<Authority>, Option<Identity>)) {
-        let Lines { client, clock, .. } = &*self.lines;
+    /// Service; kubelets do at their nodes' addresses, and believe whose clients it has signed.
+    pub(super) fn open_doors(
+        &self,
+        options: &ServerRunOptions,
+        shown: (Arc<Authority>, Option<Identity>),
+        debugging: Debugging,
+    ) {
+        let Lines { kubelets, client, clock, .. } = &*self.lines;
         let at = options.services.service_cluster_ip_range.api_server();
-        // There is one apiserver.
+        let doors = KubeletDoors::new(kubelets.clone(), shown.0.clone(), debugging, clock.clone());
+        // There is one apiserver, and all kubelets are here.
+        drop(self.lines.kubelet_doors.set(Arc::new(doors)));
         drop(self.lines.front_door.set(Arc::new(FrontDoor::new(at, shown, (client, clock)))));
     }
 
@@ -226,6 +239,12 @@ impl Lines {
         Some(Route::To { to, from: masked.unwrap_or(asker) })
     }
 
+    /// A kubelet has had its ports since before there were pods.
+    fn kubelet_door(&self, kubelet: &Kubelet, passage: Passage) -> Option<Accept> {
+        let doors = self.kubelet_doors.get().filter(|_| kubelet.is_own(passage.to.ip()))?;
+        doors.at(kubelet, passage)
+    }
+
     fn door_at(&self, address: SocketAddr) -> Option<&Arc<FrontDoor>> {
         self.front_door.get().filter(|door| door.is_at(address))
     }
@@ -323,6 +342,9 @@ impl Hosts for Lines {
                 return Ok(Arc::new(move |io, _| names.clone().serve(io).boxed()) as Accept);
             }
             let kubelet = self.kubelets.at(to.ip()).ok_or(Obstacle::Unreachable)?;
+            if let Some(door) = self.kubelet_door(&kubelet, passage) {
+                return Ok(door);
+            }
             let accept = kubelet.accept(to).await;
             if accept.is_err() && kubelet.is_own(to.ip()) {
                 let proxier = self.proxier.get(self).await;

@@ -23,6 +23,7 @@ use apiserver::kubelet_options::KubeletFileError;
 use apiserver::registry::Registry;
 use apiserver::webhook::{ClientConfig, ServiceResolver, Transport, WebhookTarget};
 use clock::Clock;
+use kubelet::ports::KUBELET_PORT;
 use pki::Authority;
 
 /// Who the apiserver is to kubelets (kubeadm's `apiserver-kubelet-client.crt`).
@@ -135,7 +136,7 @@ fn authority_of(wanted: &[String], name: &str, node: &Value) -> Result<String, S
     let host = found.ok_or_else(none)?;
     let host = if host.contains(':') { format!("[{host}]") } else { (*host).to_owned() };
     let port = number(node, "status.daemonEndpoints.kubeletEndpoint.Port");
-    let port = u16::try_from(port).ok().filter(|port| *port != 0).unwrap_or(10250);
+    let port = u16::try_from(port).ok().filter(|port| *port != 0).unwrap_or(KUBELET_PORT);
     Ok(format!("{host}:{port}"))
 }
 

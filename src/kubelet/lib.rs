@@ -19,6 +19,7 @@ mod host_ports;
 pub mod kubelet_api;
 mod pleg;
 mod port_forward;
+pub mod ports;
 mod talking;
 pub mod terminals;
 

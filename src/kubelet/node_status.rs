@@ -15,6 +15,7 @@ use super::dependencies::Dependencies;
 use super::node_lease::NodeLease;
 use super::node_state::{SaidCondition, event_of};
 use super::node_system_info::NodeSystemInfo;
+use super::ports::KUBELET_PORT;
 use apimachinery::object::Object;
 use apimachinery::options::PatchType;
 use apimachinery::status::Status;
@@ -35,8 +36,6 @@ const DECLARED_FEATURES: [&str; 4] = [
     "InPlacePodVerticalScalingInitContainers",
     "RestartAllContainersOnContainerExits",
 ];
-/// Where a kubelet listens; here nobody does, unless its process is its own.
-const KUBELET_PORT: u16 = 10250;
 /// The first and the longest pause between two attempts to register.
 const REGISTER_RETRY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(7));
 

@@ -18,6 +18,7 @@ use super::players::Cause;
 use super::pod_workers::PodWorker;
 use apimachinery::object::Object;
 use apimachinery::time::Time;
+use client_go::client::Client;
 
 golang::text_error! {
     /// Why nobody answers at a port of a pod; in the words of kubelet and runtime.
@@ -185,6 +186,11 @@ impl Kubelet {
     /// What its pods are reached on.
     pub fn network(&self) -> &Network {
         self.shared.network()
+    }
+
+    /// What it asks the apiserver with, in its node's name.
+    pub fn client(&self) -> &Client {
+        &self.shared.context.client
     }
 
     fn nobody_at(&self, ip: &str) -> Obstacle {

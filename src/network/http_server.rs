@@ -64,10 +64,26 @@ where
     Handler: Fn(Request<Bytes>) -> Answer + Send + Sync + 'static,
     Answer: Future<Output = Response<Bytes>> + Send + 'static,
 {
-    let handler = Arc::new(handler);
+    let handler = move |request: Request<Bytes>| handler(request).map(at_once);
+    serve_streams_and_go_on(io, handler).await;
+}
+
+/// As [`serve_and_go_on`], but an answer goes out as it comes, as those of [`serve_streams`].
+pub async fn serve_streams_and_go_on<Io, Handler, Answer>(io: Io, handler: Handler)
+where
+    Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    Handler: Fn(Request<Bytes>) -> Answer + Send + Sync + 'static,
+    Answer: Future<Output = Response<StreamedBody>> + Send + 'static,
+{
+    let handler: Arc<AnyHandler<'static>> = Arc::new(move |request| handler(request).boxed());
+    go_on_with_any(Box::new(io), handler).await;
+}
+
+/// Compiled once, too.
+async fn go_on_with_any(io: AnyPipe<'static>, handler: Arc<AnyHandler<'static>>) {
     let answer = move |request: Request<Incoming>| {
         let handler = handler.clone();
-        answered(request, move |request| handler(request).map(at_once))
+        answered(request, move |request| handler(request))
     };
     let serving = http1::Builder::new().serve_connection(TokioIo::new(io), service_fn(answer));
     if let Err(error) = serving.with_upgrades().await {

@@ -229,7 +229,31 @@ impl Authority {
         addresses: &[IpAddr],
         now: impl Into<MadeAt>,
     ) -> Result<Identity, PkiError> {
-        let mut params = leaf("kube-apiserver", now.into());
+        self.serving(leaf("kube-apiserver", now.into()), names, addresses)
+    }
+
+    /// What the kubelet of a node shows to those who ask it, as the signer `kubernetes.io/kubelet-serving`
+    /// has it.
+    ///
+    /// # Errors
+    /// [`PkiError::Make`].
+    pub fn kubelet(
+        &self,
+        node: &str,
+        addresses: &[IpAddr],
+        now: impl Into<MadeAt>,
+    ) -> Result<Identity, PkiError> {
+        let mut params = leaf(&format!("system:node:{node}"), now.into());
+        params.distinguished_name.push(DnType::OrganizationName, "system:nodes");
+        self.serving(params, &[node], addresses)
+    }
+
+    fn serving(
+        &self,
+        mut params: CertificateParams,
+        names: &[&str],
+        addresses: &[IpAddr],
+    ) -> Result<Identity, PkiError> {
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         for name in names {
             params.subject_alt_names.push(SanType::DnsName((*name).try_into()?));
@@ -326,6 +350,11 @@ mod tests {
         let (_, parsed) = x509_parser::parse_x509_certificate(&der).unwrap();
         assert_eq!(parsed.subject().to_string(), "CN=kubernetes-admin, O=system:masters");
         assert_eq!(parsed.issuer().to_string(), "CN=kubernetes");
+        let (der, _) = second.kubelet("a", &[IpAddr::from([10, 0, 0, 1])], now).unwrap().to_der().unwrap();
+        let (_, parsed) = x509_parser::parse_x509_certificate(&der).unwrap();
+        assert_eq!(parsed.subject().to_string(), "CN=system:node:a, O=system:nodes");
+        let names = parsed.subject_alternative_name().unwrap().unwrap();
+        assert_eq!(names.value.general_names.len(), 2);
         let keys = second.keys(&load_signing_key(dir.path()).unwrap());
         let pair = KeyPair::from_pem(&keys.signing_key_pem).unwrap();
         assert_eq!(fs::read_to_string(dir.path().join("sa.pub")).unwrap(), pair.public_key_pem());

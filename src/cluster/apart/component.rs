@@ -17,6 +17,7 @@ use crate::cluster::components::{ComponentKeys, Parts, RunningComponents};
 use crate::cluster::config::Config;
 use crate::cluster::data_plane::DataPlane;
 use crate::cluster::debugging::memory_of_components;
+use crate::cluster::kubelet_gate::KubeletGate;
 use crate::cluster::kubelet_lookup::Kubelets;
 use crate::cluster::node_changes;
 use apimachinery::options::ListOptions;
@@ -236,14 +237,13 @@ impl Apart {
         let shown = advertised_at(listen.address);
         let self_signed = || pages::self_signed(SocketAddr::new(shown, 0), clock);
         let identity = listen.identity.map_or_else(self_signed, Ok)?;
-        let ports = KubeletPorts {
+        let gate = KubeletGate {
             kubelets: self.kubelets.clone(),
             delegated: self.delegated(authority)?,
-            authority: authority.to_owned(),
-            identity,
             clock: clock.clone(),
             debugging: self.keeping(Debugging::of_kubelet(self.config.verbosity.clone())),
         };
+        let ports = KubeletPorts { gate, authority: authority.to_owned(), identity };
         for (node, number) in self.running.nodes.names().iter().zip(0_u16..) {
             let port = if listen.port == 0 { 0 } else { listen.port.saturating_add(number) };
             let server = ports.open(node, SocketAddr::new(listen.address, port)).await?;

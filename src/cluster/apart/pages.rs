@@ -139,9 +139,3 @@ async fn may(verb: &str, path: &str, presented: PresentedProof, delegated: &Dele
     let text = format!("forbidden: User {:?} cannot {verb} path {path:?}", user.name);
     Err(Status::failure(403, "Forbidden", text).with_details(StatusDetails::default()))
 }
-
-/// In plain text, as kubelets say it.
-pub(super) fn refused(status: &Status) -> ApiResponse {
-    let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    text_response(code, format!("{}\n", status.message))
-}

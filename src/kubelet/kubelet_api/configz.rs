@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::node_config::NodeConfig;
+use crate::ports::{HEALTHZ_PORT, KUBELET_PORT};
 use apimachinery::duration;
 
 /// The whole page.
@@ -25,7 +26,7 @@ fn serving() -> Map<String, Value> {
     object(json!({
         "enableServer": true,
         "address": "0.0.0.0",
-        "port": 10250,
+        "port": KUBELET_PORT,
         "authentication": {
             "x509": {}, "webhook": {"enabled": true, "cacheTTL": "2m0s"}, "anonymous": {"enabled": false},
         },
@@ -34,7 +35,7 @@ fn serving() -> Map<String, Value> {
             "webhook": {"cacheAuthorizedTTL": "5m0s", "cacheUnauthorizedTTL": "30s"},
         },
         "healthzBindAddress": "127.0.0.1",
-        "healthzPort": 10248,
+        "healthzPort": HEALTHZ_PORT,
         "clusterDomain": "cluster.local",
         "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
         "contentType": "application/vnd.kubernetes.protobuf",

@@ -1,7 +1,8 @@
 //! What a kubelet answers over HTTP (`pkg/kubelet/server/server.go`): its pods, its health, its metrics.
 //!
 //! Comes in: a method and a path. Goes out: a status and a body. Nobody opens a socket here: the apiserver
-//! asks through `nodes/proxy`. Streams into containers and logs are not among it: they are asked for by name.
+//! asks through `nodes/proxy`, and who stands at the kubelet's port for who may. Streams into containers and
+//! logs are not among it: they are asked for by name.
 
 mod cadvisor;
 mod configz;

@@ -8,6 +8,7 @@ mod host_ports;
 mod idle;
 mod known_servers;
 mod kubectl_in_pods;
+mod kubelet_ports;
 mod names;
 mod pod_webhooks;
 mod policies;
