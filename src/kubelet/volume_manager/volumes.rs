@@ -21,6 +21,9 @@ use machine::file_system::{self, File, MountedVolume, Tree};
 use machine::image_files;
 use machine::interpreter::expansion::expand;
 
+/// What the kubelet writes of loopback and multicast; the addresses of the latter are wrong upstream, too.
+const LOOPBACK_HOSTS: &str = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\nfe00::0\tip6-localnet\n\
+     fe00::0\tip6-mcastprefix\nfe00::1\tip6-allnodes\nfe00::2\tip6-allrouters\n";
 /// Permissions of files, when nobody says.
 const DEFAULT_MODE: u32 = 0o644;
 /// What a group may do that a volume was given to.
@@ -106,7 +109,7 @@ pub fn view(
     let mut tree: Tree = of_image.map(|(path, file)| (format!("/{path}"), file)).collect();
     tree.extend(cgroup_files::files(facts, own));
     tree.extend(process_status::files(facts, own).into_iter().flatten());
-    tree.insert("/etc/hosts".into(), File::new(hosts(facts).into_bytes(), DEFAULT_MODE));
+    tree.insert("/etc/hosts".into(), File::new(hosts(facts, written).into_bytes(), DEFAULT_MODE));
     tree.insert(
         "/etc/hostname".into(),
         File::new(format!("{}\n", facts.kernel_hostname()).into_bytes(), DEFAULT_MODE),
@@ -250,34 +253,36 @@ fn downward_files(
     }
 }
 
-/// `/etc/hosts` as the kubelet writes it (`pkg/kubelet/kubelet_pods.go`).
-fn hosts(facts: &VolumeFacts<'_>) -> String {
-    let spec = &facts.pod.spec;
-    let mut text = if spec.host_network {
-        "# Kubernetes-managed hosts file (host network).\n"
+/// `/etc/hosts` as the kubelet writes it (`pkg/kubelet/kubelet_pods.go`): in the network of its node a pod
+/// has that of the node.
+fn hosts(facts: &VolumeFacts<'_>, written: &WrittenFiles) -> String {
+    let mut text = if facts.pod.spec.host_network {
+        let of_node = written.files("/etc/hosts").remove("");
+        let of_node = of_node.map_or_else(|| LOOPBACK_HOSTS.to_owned(), |file| file.text());
+        format!("# Kubernetes-managed hosts file (host network).\n{of_node}")
     } else {
-        "# Kubernetes-managed hosts file.\n"
-    }
-    .to_owned();
-    text.push_str(
-        "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\nfe00::0\tip6-localnet\n\
-         fe00::0\tip6-mcastprefix\nfe00::1\tip6-allnodes\nfe00::2\tip6-allrouters\n",
-    );
-    if !spec.host_network {
-        let (name, namespace) = (facts.hostname(), &facts.metadata.namespace);
-        let names = match spec.subdomain.as_str() {
-            domain if !domain.is_empty() && spec.hostname_override.is_none() => {
-                format!("{name}.{domain}.{namespace}.svc.cluster.local\t{name}")
-            }
-            _ => name.to_owned(),
-        };
-        facts.pod_ips.ips().for_each(|ip| text.push_str(&format!("{ip}\t{names}\n")));
-    }
+        own_hosts(facts)
+    };
     if !facts.detail.spec.host_aliases.is_empty() {
         text.push_str("\n# Entries added by HostAliases.\n");
     }
     for alias in &facts.detail.spec.host_aliases {
         text.push_str(&format!("{}\t{}\n", alias.ip, alias.hostnames.join("\t")));
     }
+    text
+}
+
+/// Of a pod that has a network of its own.
+fn own_hosts(facts: &VolumeFacts<'_>) -> String {
+    let spec = &facts.pod.spec;
+    let (name, namespace) = (facts.hostname(), &facts.metadata.namespace);
+    let names = match spec.subdomain.as_str() {
+        domain if !domain.is_empty() && spec.hostname_override.is_none() => {
+            format!("{name}.{domain}.{namespace}.svc.cluster.local\t{name}")
+        }
+        _ => name.to_owned(),
+    };
+    let mut text = format!("# Kubernetes-managed hosts file.\n{LOOPBACK_HOSTS}");
+    facts.pod_ips.ips().for_each(|ip| text.push_str(&format!("{ip}\t{names}\n")));
     text
 }

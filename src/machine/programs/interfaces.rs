@@ -33,7 +33,7 @@ pub(super) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) {
 }
 
 /// The addresses that the pod's own hosts file has for its name.
-fn addresses(player: &Player<'_>) -> Vec<IpAddr> {
+pub(super) fn addresses(player: &Player<'_>) -> Vec<IpAddr> {
     let hosts = player.file("/etc/hosts").map(|file| file.text()).unwrap_or_default();
     let own = |line: &str| {
         let mut words = line.split_whitespace();
@@ -113,6 +113,11 @@ fn interfaces(player: &Player<'_>, device: Option<&str>) -> Vec<Interface> {
         Interface { name: "eth0", hardware: hardware(player), addresses: addresses(player) },
     ];
     all.into_iter().filter(|one| device.is_none_or(|device| device == one.name)).collect()
+}
+
+/// Whether a container has a device of this name.
+pub(super) fn has_device(player: &Player<'_>, name: &str) -> bool {
+    !interfaces(player, Some(name)).is_empty()
 }
 
 /// As the bridge plugin of CNI makes it from the address.

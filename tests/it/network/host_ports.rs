@@ -117,3 +117,35 @@ async fn pods_of_their_nodes_network_are_their_nodes() {
     net.reaches(other, port, false).await;
     net.cluster.stop().await;
 }
+
+/// What upstream's `test/e2e/network/hostport.go` asks from the node.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_port_of_a_node_leads_to_other_pods_at_its_loopback_and_at_its_address() {
+    let net = Net::start().await;
+    let sleeper = json!({"image": "busybox", "command": ["sleep", "1000"]});
+    net.pod_on("node-1", "client-0", json!({}), sleeper).await;
+    let own = net.host_of("client-0").await.to_string();
+    let pods = [("pod1", "127.0.0.1", "TCP"), ("pod2", &*own, "TCP"), ("pod3", &*own, "UDP")];
+    for (name, host_ip, protocol) in pods {
+        let mut server = netexec("--http-port=8080");
+        server["args"] = json!(["netexec", "--http-port=8080", "--udp-port=8080"]);
+        server["ports"] =
+            json!([{"containerPort": 8080, "hostPort": 54323, "protocol": protocol, "hostIP": host_ip}]);
+        net.pod_on("node-1", name, json!({}), server).await;
+    }
+    let script = format!(
+        "curl -sg --connect-timeout 5 --interface {own} http://127.0.0.1:54323/hostname; echo; \
+         curl -sg --connect-timeout 5 --interface eth0 http://{own}:54323/hostname; echo; \
+         nc -vuz -w 1 {own} 54323 2> /dev/null; echo $?; curl -s --interface 10.9.8.7 http://{own}:54323/; echo $?"
+    );
+    let asks = json!({"name": "main", "image": "alpine/k8s:1.36.2", "command": ["sh", "-c", script]});
+    let spec =
+        json!({"nodeName": "node-1", "hostNetwork": true, "restartPolicy": "Never", "containers": [asks]});
+    net.create(&PODS, json!({"metadata": {"name": "asks"}, "spec": spec})).await;
+    assert_eq!(net.ended("asks").await, 0);
+    let log = net.log("asks").await;
+    let lines: Vec<&str> =
+        log.lines().filter(|line| !line.contains('%') && !line.contains("--:--")).collect();
+    assert_eq!(lines, ["pod1", "pod2", "0", "45"], "{log}");
+    net.cluster.stop().await;
+}

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::curl_body::{self, CurlBody};
 use super::curl_options::CurlOptions;
+use super::curl_source::{self, CurlSource};
 use super::curl_telling::{self, Fetched, VERSION, WebReplyRef, written_out};
 use super::resolver::resolve_of;
 use crate::byte_text;
@@ -186,6 +187,11 @@ fn fetch(
         return Ok((None, Err((6, format!("Could not resolve host: {}", url.host)))));
     };
     let to = SocketAddr::new(address, url.port);
+    match options.interface.as_deref().map(|wanted| curl_source::begin_at(player, wanted, to)).transpose()? {
+        None | Some(CurlSource::There) => {}
+        Some(CurlSource::Astray) => return Ok((Some(to), outcome(NetworkReply::Refused, url, 0))),
+        Some(CurlSource::Missing(code, why)) => return Ok((None, Err((code, why)))),
+    }
     let trust = match (url.is_secure, trust(player, options, url)) {
         (false, _) => None,
         (true, Ok(trust)) => Some(trust),

@@ -37,7 +37,6 @@ const IDLE_VALUES: &[&str] = &[
     "-x",
     "--proxy",
     "--keepalive-time",
-    "--interface",
     "--retry-max-time",
     "-c",
     "--cookie-jar",
@@ -89,6 +88,8 @@ pub(super) struct CurlOptions {
     pub(super) key: Option<String>,
     /// `host:port:address`
     pub(super) resolve: Vec<String>,
+    /// Where it asks from: a device, an address or a name.
+    pub(super) interface: Option<String>,
     pub(super) family: AddressFamily,
     pub(super) max_time: Option<Duration>,
     pub(super) connect_timeout: Option<Duration>,
@@ -221,6 +222,7 @@ impl CurlOptions {
             "-E" | "--cert" => self.certificate = Some(value),
             "--key" => self.key = Some(value),
             "--resolve" | "--connect-to" => self.resolve.push(value),
+            "--interface" => self.interface = Some(value),
             "-m" | "--max-time" => self.max_time = Some(seconds(&value)?),
             "--connect-timeout" => self.connect_timeout = Some(seconds(&value)?),
             "--retry" => self.retries = value.parse().ok()?,
@@ -255,6 +257,7 @@ fn takes_value(name: &str) -> bool {
         "--key",
         "--resolve",
         "--connect-to",
+        "--interface",
         "--max-time",
         "--connect-timeout",
         "--retry",

@@ -5,6 +5,7 @@ mod resolver;
 mod curl;
 mod curl_body;
 mod curl_options;
+mod curl_source;
 mod curl_telling;
 pub(crate) mod database_clients;
 mod dig;

@@ -24,6 +24,7 @@ pub(super) fn around() -> Surroundings {
         ("/ca.crt".to_owned(), file("-----BEGIN CERTIFICATE-----\n")),
     ]);
     Surroundings {
+        hostname: "me".into(),
         views: vec![View { after: Duration::ZERO, tree: Arc::new(tree) }],
         ..Surroundings::default()
     }
@@ -214,6 +215,36 @@ fn curl_says_what_the_real_one_says() {
     let unknown = run("curl --what web");
     assert!(unknown.0 == 2 && unknown.2.starts_with("curl: option --what: is unknown\n"), "{unknown:?}");
     assert!(run("curl web").2.contains("% Total    % Received"));
+}
+
+#[test]
+fn curl_asks_from_where_it_is_told_to() {
+    for (script, wanted) in [
+        ("curl -s --interface eth0 web", "GET / \n"),
+        ("curl -s --interface 'if!eth0' web", "GET / \n"),
+        ("curl -s --interface 10.244.1.2 web", "GET / \n"),
+        ("curl -s --interface 'host!me' web", "GET / \n"),
+    ] {
+        assert_eq!(run(script), (0, wanted.to_owned(), String::new()), "{script}");
+    }
+    for (script, code, errors) in [
+        ("curl -sS --interface eth1 web", 45, "curl: (45) Couldn't bind to 'eth1'\n"),
+        ("curl -sS --interface 'if!eth1' web", 45, "curl: (45) Couldn't bind to interface 'eth1'\n"),
+        (
+            "curl -sS --interface 10.244.1.3 web",
+            45,
+            "curl: (45) bind failed with errno 99: Address not available\n",
+        ),
+        ("curl -sS --interface fd00::1 web", 45, "curl: (45) Couldn't bind to 'fd00::1'\n"),
+        (
+            "curl -sS --interface lo! web; curl -sS --interface 127.0.0.1 web",
+            7,
+            "curl: (45) Couldn't bind to 'lo!'\n\
+             curl: (7) Failed to connect to web port 80 after 0 ms: Could not connect to server\n",
+        ),
+    ] {
+        assert_eq!(run(script), (code, String::new(), errors.to_owned()), "{script}");
+    }
 }
 
 #[test]
