@@ -29,7 +29,8 @@ pub const MAX_MEMORY_BYTES: usize = 2 << 20;
 pub const MAX_EXEC_BYTES: usize = 2 * MAX_FILE_BYTES;
 /// The files that the containers of a pod leave, each container for itself.
 pub const MAX_FILES: usize = 1000;
-/// Their paths and contents in bytes together.
+/// Their paths and contents in bytes together. Of a file that `dd`, `fallocate` or `truncate` makes larger
+/// nothing but its size is kept, and who reads it is stopped.
 pub const MAX_FILE_BYTES: usize = 2 << 20;
 /// A path in bytes (`PATH_MAX`).
 pub const MAX_PATH_BYTES: usize = 4096;

@@ -13,6 +13,9 @@ use crate::byte_text;
 pub struct File {
     /// Its bytes.
     pub content: Arc<Vec<u8>>,
+    /// So many more are behind them of which nothing but their number is kept: those of a file that is filled
+    /// (`dd`, `fallocate`) and larger than what a container may leave.
+    pub unheld: usize,
     /// Its permissions, as `0o644`.
     pub mode: u32,
     /// A folder has no bytes.
@@ -111,17 +114,22 @@ impl File {
 
     /// A file of these bytes.
     pub fn new(content: impl Into<Vec<u8>>, mode: u32) -> File {
-        File { content: Arc::new(content.into()), mode, is_folder: false, stamp: None }
+        File::of(&Arc::new(content.into()), mode)
     }
 
     /// A file that shares its bytes with others.
     pub fn of(content: &Arc<Vec<u8>>, mode: u32) -> File {
-        File { content: content.clone(), mode, is_folder: false, stamp: None }
+        File { content: content.clone(), unheld: 0, mode, is_folder: false, stamp: None }
     }
 
     /// A folder.
     pub fn folder(mode: u32) -> File {
-        File { content: Arc::default(), mode, is_folder: true, stamp: None }
+        File { content: Arc::default(), unheld: 0, mode, is_folder: true, stamp: None }
+    }
+
+    /// How many bytes it has.
+    pub fn size(&self) -> usize {
+        self.content.len().saturating_add(self.unheld)
     }
 
     /// Its bytes as a text ([`byte_text`]).

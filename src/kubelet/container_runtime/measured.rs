@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::chaos;
+use super::layer;
 use super::simulated::SimulatedRuntime;
 use super::stats::{
     ContainerStats, CpuThrottling, MeasuredContainer, PodSandboxStats, ResourceUse, StatsService,
@@ -10,7 +11,7 @@ use super::stats::{
 use super::usage_problems;
 use super::used::{self, UsageSources};
 use apimachinery::time::Time;
-use apis::views::pod::Pod;
+use apis::views::pod::{Container, Pod};
 use serde_json::Value;
 use stages::MeasureBook;
 use usage::LoadBook;
@@ -49,6 +50,16 @@ impl StatsService for SimulatedRuntime {
 
     fn volume_bytes(&self, pod: &Pod, name: &str, started_at: Time, now: Time) -> Option<u64> {
         used::volume(pod, name, started_at, now)
+    }
+
+    fn filled_bytes(&self, container: &Container, id: &Arc<str>, now: Time) -> Option<u64> {
+        let around = self.container(id)?.around?;
+        layer::may_fill(container, &around).then(|| layer::bytes(container, &around, now))
+    }
+
+    fn may_fill(&self, container: &Container, id: &Arc<str>) -> bool {
+        let around = self.container(id).and_then(|known| known.around);
+        around.is_some_and(|around| layer::may_fill(container, &around))
     }
 
     fn fills_storage(&self, pod: &Pod) -> bool {

@@ -48,6 +48,7 @@ mod simulated_container;
 
 mod chaos;
 mod joined;
+mod layer;
 mod measured;
 
 #[cfg(test)]

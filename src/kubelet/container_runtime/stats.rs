@@ -100,6 +100,17 @@ pub trait StatsService: Send + Sync {
     /// folder.
     fn volume_bytes(&self, pod: &Pod, volume: &str, started_at: Time, now: Time) -> Option<u64>;
 
+    /// How much a running container has written beside its volumes (part of `writable_layer`), where its
+    /// command or somebody in it fills files; else nothing, since nobody is to wait until that is worked out.
+    fn filled_bytes(&self, _container: &Container, _id: &Arc<str>, _now: Time) -> Option<u64> {
+        None
+    }
+
+    /// Whether a running container may fill files beyond what is held of them.
+    fn may_fill(&self, _container: &Container, _id: &Arc<str>) -> bool {
+        false
+    }
+
     /// Whether anything of a pod's local storage may fill. Of one where nothing does nobody asks again.
     fn fills_storage(&self, pod: &Pod) -> bool;
 

@@ -73,7 +73,7 @@ impl Kubelet {
                 let Ok(stored) = stored.map(|claim| claim.to_value()) else { continue };
                 let Some(capacity) = capacity(&stored) else { continue };
                 let files = self.shared.node.claimed_files.files(text(&stored, "spec.volumeName"));
-                let written: usize = files.values().map(|file| file.content.len()).sum();
+                let written: usize = files.values().map(|file| file.size()).sum();
                 let said = self.shared.node.runtime.volume_bytes(&pod.pod, name, pod.start_time, now);
                 found.push(VolumeOfClaim {
                     uid: pod.object.metadata.uid.clone(),

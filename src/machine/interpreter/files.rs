@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::disk;
 use super::player::Player;
-use crate::bounds::{MAX_PATH_BYTES, ScriptFault};
+use crate::bounds::{MAX_FILE_BYTES, MAX_PATH_BYTES, ScriptFault};
 use crate::byte_text;
 use crate::file_system::{self, File, FileStamp, SET_GROUP, Tree};
 use crate::surroundings::ForeignFile;
@@ -122,6 +122,42 @@ impl Player<'_> {
         // Who writes into another's file does not own it.
         file.stamp = old.map(|old| FileStamp { modified: self.now(), ..self.stamp_at(&path, &old) });
         self.put_file(path, Some(file));
+        Ok(())
+    }
+
+    /// Whether so many bytes more may be held.
+    pub(crate) fn holds(&self, count: usize) -> bool {
+        self.disk.bytes.saturating_add(count).saturating_add(MAX_PATH_BYTES) <= MAX_FILE_BYTES
+    }
+
+    /// Takes the time that it takes to read a file. One of which only the size is kept nobody reads.
+    pub(crate) fn handle_file(&mut self, file: &File) -> bool {
+        if file.unheld > 0 {
+            self.stop(ScriptFault::Files);
+            return false;
+        }
+        self.handle(file.content.len())
+    }
+
+    /// How many bytes there are still for a file, where it would be in memory (`tmpfs`).
+    pub(crate) fn memory_left(&mut self, path: &str) -> Option<usize> {
+        let path = self.real_path(path);
+        let mount = file_system::mount_of(&self.around.mounts, &path)?;
+        let (folder, all) = (mount.path.clone(), usize::try_from(mount.memory_bytes?).unwrap_or(usize::MAX));
+        let files = self.files();
+        let others = files.iter().filter(|(own, _)| **own != path && file_system::is_within(&folder, own));
+        Some(all.saturating_sub(others.map(|(_, file)| file.size()).sum()))
+    }
+
+    /// Makes a file of so many bytes, of which nothing but their number is kept.
+    ///
+    /// # Errors
+    /// As the C library says it.
+    pub(crate) fn fill_file(&mut self, path: &str, count: usize) -> Result<(), &'static str> {
+        self.write_file(path, vec![])?;
+        let path = self.real_path(path);
+        let file = self.file(&path).map(|file| File { unheld: count, ..file });
+        self.keep_file(path, file);
         Ok(())
     }
 

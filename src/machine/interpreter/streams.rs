@@ -181,7 +181,7 @@ impl Player<'_> {
             self.complain(&said);
             return false;
         };
-        self.handle(file.content.len());
+        self.handle_file(&file);
         self.read_text(descriptor, file.text())
     }
 

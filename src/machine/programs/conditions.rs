@@ -28,7 +28,7 @@ fn is_so(player: &mut Player<'_>, words: &[&str]) -> bool {
         ["-d", path] => file(path).is_some_and(|file| file.is_folder) || player.is_folder(path),
         ["-e" | "-f" | "-s" | "-r" | "-x", path] if player.is_program(path) => true,
         ["-f", path] => file(path).is_some_and(|file| !file.is_folder),
-        ["-s", path] => file(path).is_some_and(|file| !file.content.is_empty()),
+        ["-s", path] => file(path).is_some_and(|file| file.size() > 0),
         ["-x", path] => {
             file(path).is_some_and(|file| file.is_folder || file.mode & 0o111 != 0) || player.is_folder(path)
         }

@@ -261,7 +261,7 @@ impl<'w> DumpCall<'w> {
     fn set(&mut self, letter: char, value: &str) -> Result<(), String> {
         let number = || match value.strip_prefix("0x") {
             Some(digits) => usize::from_str_radix(digits, 16).ok(),
-            None => super::tools::bytes_of(value),
+            None => super::filling::bytes_of(value),
         };
         match letter {
             'A' => {

@@ -1,7 +1,7 @@
 //! `head` and `tail`: the first and the last of texts.
 
+use super::filling::bytes_of;
 use super::input::read;
-use super::tools::bytes_of;
 use crate::bounds::{MAX_FILE_BYTES, ScriptFault};
 use crate::byte_text;
 use crate::interpreter::player::Player;

@@ -2,6 +2,7 @@
 
 use super::copying;
 use super::dates;
+use super::filling;
 use super::input::read;
 use super::listing;
 use super::tar;
@@ -160,7 +161,7 @@ fn du(player: &mut Player<'_>, flags: &[&str], paths: &[&str]) {
         }
         let files = player.files();
         let below = files.iter().filter(|(file, _)| file_system::is_within(&full, file));
-        let bytes: usize = below.map(|(_, file)| file.content.len()).sum();
+        let bytes: usize = below.map(|(_, file)| file.size()).sum();
         // Blocks of 4 KiB.
         let kib = bytes.div_ceil(4096) * 4 + 4;
         let shown = if has('b') {
@@ -229,9 +230,8 @@ fn truncate(player: &mut Player<'_>, words: &[&str]) {
     let (Some(size), Some(path)) = (size, words.last()) else {
         return player.fail("truncate: usage: truncate -s SIZE FILE\n");
     };
-    if size > crate::bounds::MAX_FILE_BYTES {
-        player.stop(crate::bounds::ScriptFault::Files);
-        return;
+    if !player.holds(size) {
+        return filling::fill(player, "truncate", path, size);
     }
     let mut content = player.file(path).map(|file| file.content.to_vec()).unwrap_or_default();
     content.resize(size, 0);

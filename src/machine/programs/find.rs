@@ -92,7 +92,7 @@ fn below(player: &mut Player<'_>, root: &str) -> FoundFiles {
     let is_there = player.is_folder(root) || root == "/";
     let files = player.files();
     if let Some(file) = files.get(root) {
-        found.insert(root.to_owned(), (kind_of(file), file.content.len()));
+        found.insert(root.to_owned(), (kind_of(file), file.size()));
     } else if is_there
         || files.range(prefix.clone()..).next().is_some_and(|(path, _)| path.starts_with(&prefix))
     {
@@ -107,7 +107,7 @@ fn below(player: &mut Player<'_>, root: &str) -> FoundFiles {
         above.for_each(|folder| {
             found.entry(folder).or_insert(('d', 0));
         });
-        found.insert(path.clone(), (kind_of(file), file.content.len()));
+        found.insert(path.clone(), (kind_of(file), file.size()));
     }
     found
 }

@@ -63,6 +63,9 @@ pub(super) fn run(player: &mut Player<'_>, name: &str, flags: &[&str], paths: &[
             player.fail(&format!("{name}: {path}: No such file or directory\n"));
             continue;
         };
+        if !player.handle_file(&file) {
+            return;
+        }
         let Some(made) = made(player, name, path, &file.content, unpacks) else { continue };
         if to_output {
             player.say_bytes(&made);

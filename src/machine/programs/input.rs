@@ -30,7 +30,7 @@ pub(crate) fn read(player: &mut Player<'_>, program: &str, path: &str) -> Option
             None
         }
         Some(file) => {
-            player.handle(file.content.len());
+            player.handle_file(&file);
             Some(file.text())
         }
         None => {

@@ -271,7 +271,7 @@ impl<'w> ListCall<'w> {
 
 impl ListedFile {
     fn bytes(&self) -> usize {
-        if self.file.is_folder { FOLDER_BYTES } else { self.file.content.len() }
+        if self.file.is_folder { FOLDER_BYTES } else { self.file.size() }
     }
 }
 

@@ -118,7 +118,7 @@ fn disk<'a>(files: &Tree, mount: Option<&'a MountedVolume>) -> DiskLine<'a> {
         return DiskLine { device: "/dev/vda1", place: &mount.path, size, used };
     };
     let below = files.iter().filter(|(file, _)| file_system::is_within(&mount.path, file));
-    let used = below.map(|(_, file)| file.content.len().div_ceil(4096) as u64 * 4).sum();
+    let used = below.map(|(_, file)| file.size().div_ceil(4096) as u64 * 4).sum();
     DiskLine { device: "tmpfs", place: &mount.path, size: bytes / 1024, used }
 }
 

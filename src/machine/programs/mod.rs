@@ -19,6 +19,7 @@ mod dumps;
 mod ends;
 mod expr;
 mod file_programs;
+mod filling;
 mod find;
 mod finding;
 mod gzip;

@@ -133,7 +133,7 @@ fn create(player: &mut Player<'_>, asked: &TarCommand<'_>, home: &str) {
                 is_whole = false;
                 continue;
             }
-            if !player.handle(file.content.len() + BLOCK_BYTES) {
+            if !player.handle_file(&file) || !player.handle(BLOCK_BYTES) {
                 return;
             }
             if asked.is_verbose {

@@ -3,17 +3,13 @@
 use std::time::Duration;
 
 use super::checksums;
+use super::filling;
 use super::finding;
-use super::listing::human;
-use crate::bounds::{MAX_FILE_BYTES, ScriptFault};
-use crate::interpreter::dialect::Dialect;
 use crate::interpreter::player::{AfterCommand, Player};
 
-const PROGRAMS: &[&str] = &["sed", "xargs", "timeout", "which", "yes", "dd", "watch"];
+const PROGRAMS: &[&str] = &["sed", "xargs", "timeout", "which", "yes", "dd", "fallocate", "watch"];
 /// So much is said to a pipe whose reader takes no more.
 const PIPE_BYTES: usize = 64 << 10;
-/// What `dd` copies at once, unless it is told.
-const BLOCK_BYTES: usize = 512;
 
 pub(crate) fn is_known(name: &str) -> bool {
     PROGRAMS.contains(&name) || checksums::is_known(name)
@@ -35,7 +31,8 @@ pub(crate) fn run(
         "timeout" => return timeout(player, words, run_program),
         _ if checksums::is_known(name) => checksums::run(player, name, words),
         "yes" => return yes(player, words),
-        "dd" => dd(player, words),
+        "dd" => filling::dd(player, words),
+        "fallocate" => filling::fallocate(player, words),
         "watch" => return player.sleep(Duration::MAX),
         _ => finding::which(player, words),
     }
@@ -54,99 +51,6 @@ fn yes(player: &mut Player<'_>, words: &[&str]) -> AfterCommand {
         player.say(&at_once);
     }
     player.spend(0)
-}
-
-/// `dd if=FILE of=FILE bs=SIZE count=N`
-fn dd(player: &mut Player<'_>, words: &[&str]) {
-    let option = |name: &str| words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
-    let size = option("bs").map_or(Some(BLOCK_BYTES), bytes_of);
-    let count = option("count").map(str::parse::<usize>);
-    let (Some(size), None | Some(Ok(_))) = (size, &count) else {
-        return player.fail("dd: invalid number\n");
-    };
-    let wanted = count.and_then(Result::ok).map(|count| count.saturating_mul(size));
-    let content = match option("if") {
-        Some("/dev/zero") => match endless(player, wanted, &mut |count| vec![0; count]) {
-            Some(content) => content,
-            None => return,
-        },
-        Some("/dev/urandom" | "/dev/random") => {
-            let count = wanted.unwrap_or(usize::MAX);
-            if count > MAX_FILE_BYTES {
-                player.stop(ScriptFault::Files);
-                return;
-            }
-            player.random_bytes(count)
-        }
-        Some(path) => match player.file(path) {
-            Some(file) => file.content.to_vec(),
-            None => return player.fail(&format!("dd: can't open '{path}': No such file or directory\n")),
-        },
-        None => player.input_bytes(),
-    };
-    let skipped = option("skip").and_then(|skip| skip.parse().ok()).unwrap_or(0usize).saturating_mul(size);
-    let taken: Vec<u8> = content.into_iter().skip(skipped).take(wanted.unwrap_or(usize::MAX)).collect();
-    let (whole, part) = (taken.len() / size.max(1), usize::from(!taken.len().is_multiple_of(size.max(1))));
-    let counts = format!("{whole}+{part} records in\n{whole}+{part} records out\n");
-    let told = match option("status") {
-        Some("none") => String::new(),
-        Some("noxfer") => counts,
-        _ => format!("{counts}{}", copied(player, taken.len())),
-    };
-    match option("of") {
-        Some("/dev/null") => {}
-        Some(path) => {
-            if let Err(why) = player.write_file(path, taken) {
-                return player.fail(&format!("dd: can't open '{path}': {why}\n"));
-            }
-        }
-        None => player.say_bytes(&taken),
-    }
-    player.complain(&told);
-}
-
-/// The last line, in which each tells sizes in its own way; it took no time.
-fn copied(player: &Player<'_>, bytes: usize) -> String {
-    let short = match bytes {
-        _ if player.dialect == Dialect::Ash => format!(" ({}B)", human(bytes)),
-        0..1000 => String::new(),
-        1000..1_000_000 => format!(" ({:.1} kB, {} KiB)", bytes as f64 / 1e3, bytes >> 10),
-        _ => format!(" ({:.1} MB, {:.1} MiB)", bytes as f64 / 1e6, bytes as f64 / (1 << 20) as f64),
-    };
-    match player.dialect {
-        Dialect::Ash => {
-            format!("{bytes} bytes{short} copied, 0.000100 seconds, {}B/s\n", human(bytes * 10_000))
-        }
-        _ => format!("{bytes} bytes{short} copied, 0.0001 s, {:.1} MB/s\n", bytes as f64 / 100.0),
-    }
-}
-
-/// So much of what never ends; more than any file may have is over the bound.
-fn endless(
-    player: &mut Player<'_>,
-    wanted: Option<usize>,
-    make: &mut dyn FnMut(usize) -> Vec<u8>,
-) -> Option<Vec<u8>> {
-    let Some(count) = wanted.filter(|count| *count <= MAX_FILE_BYTES) else {
-        player.stop(ScriptFault::Files);
-        return None;
-    };
-    player.handle(count).then(|| make(count))
-}
-
-/// `4k`, `1M`
-pub(super) fn bytes_of(text: &str) -> Option<usize> {
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let factor = match &text[end..] {
-        "" | "c" => 1,
-        "w" => 2,
-        "b" => 512,
-        "k" | "K" | "kB" | "KiB" => 1 << 10,
-        "M" | "MB" | "MiB" => 1 << 20,
-        "G" | "GB" | "GiB" => 1 << 30,
-        _ => return None,
-    };
-    text[..end].parse::<usize>().ok()?.checked_mul(factor).filter(|size| *size > 0)
 }
 
 /// `timeout SECONDS PROGRAM`: what is not done by then is killed.

@@ -288,6 +288,43 @@ async fn whoever_fills_more_of_the_disk_than_allowed_is_evicted() {
     assert_eq!(fixture.get(&PODS, "neither").await.unwrap()["status"]["phase"], "Running");
 }
 
+/// What upstream's suites have pods do that are to be evicted (`test/e2e/network/service.go`,
+/// `test/e2e/node/pods.go`, `test/e2e_node/eviction_test.go`).
+#[tokio::test]
+async fn whoever_fills_files_larger_than_any_that_is_held_is_evicted_over_its_limit() {
+    let fixture = measured().await;
+    let volume = json!({"name": "cache", "emptyDir": {"sizeLimit": "5Mi"}});
+    let loops = "i=0; while [ $i -lt 6 ]; do dd if=/dev/urandom of=/cache/f$i bs=1048576 count=1 2>/dev/null; \
+        sleep .5; i=$(($i+1)); done; while true; do sleep 5; done";
+    let of_volume = "Usage of EmptyDir volume \"cache\" exceeds the limit \"5Mi\". ";
+    let of_pod = "Pod ephemeral local storage usage exceeds the total limit of containers 5Mi. ";
+    let fills = [
+        ("below", "fallocate -l 4M file; sleep 10000", ""),
+        ("layer", "sleep 10; fallocate -l 10M file; sleep 10000", of_pod),
+        ("zeros", "sleep 10; dd if=/dev/zero of=file bs=1M count=10; sleep 10000", of_pod),
+        ("volume", "dd if=/dev/zero of=/cache/f bs=1M count=10; sleep 10000", of_volume),
+        ("random", loops, of_volume),
+    ];
+    for (name, script, _) in fills {
+        let mut own = container("c", json!({"limits": {"ephemeral-storage": "5Mi"}}));
+        own["image"] = "registry.k8s.io/e2e-test-images/agnhost:2.63".into();
+        own["command"] = json!(["/bin/sh", "-c", script]);
+        own["volumeMounts"] = json!([{"name": "cache", "mountPath": "/cache"}]);
+        let spec = json!({"containers": [own], "volumes": [volume]});
+        fixture.create(&PODS, NAMESPACE, json!({"metadata": {"name": name}, "spec": spec})).await;
+    }
+    for (name, _, message) in fills.into_iter().skip(1) {
+        let evicted = || async {
+            let status = fixture.get(&PODS, name).await?["status"].clone();
+            (status["phase"] == "Failed").then_some(status)
+        };
+        let status = fixture.eventually(&format!("{name} is evicted"), evicted).await;
+        assert_eq!((&status["reason"], &status["message"]), (&json!("Evicted"), &json!(message)), "{name}");
+        fixture.told("Evicted", message).await;
+    }
+    assert_eq!(fixture.get(&PODS, "below").await.unwrap()["status"]["phase"], "Running");
+}
+
 #[tokio::test]
 async fn load_follows_the_requests_of_a_service_and_is_shared_by_its_pods() {
     use kubarium::apis::core::service::SERVICES;

@@ -39,7 +39,7 @@ fn bytes(player: &mut Player<'_>, path: &str) -> Option<Vec<u8>> {
     if matches!(path, "-" | ".") {
         Some(player.input_bytes())
     } else {
-        player.file(path).map(|file| file.content.to_vec())
+        player.file(path).filter(|file| player.handle_file(file)).map(|file| file.content.to_vec())
     }
 }
 
