@@ -304,6 +304,8 @@ mod tests {
             (image("invalid.registry.k8s.io/invalid/alpine:3.1", &[]), LifeStep::Pull, "registry-not-found"),
             (private.clone(), LifeStep::Pull, "image-is-private"),
             (with_secret, LifeStep::Pull, "pull-at-once"),
+            (image("localhost:5000/pause:testing", &[]), LifeStep::Pull, "image-of-node-is-private"),
+            (image("localhost:5000/pause:3.10", &[]), LifeStep::Pull, "pull-at-once"),
             (image("busybox", &["sh", "-c", "sleep 5"]), LifeStep::Stop, "command-is-killed"),
             (image("busybox", &["sh", "-c", "trap '' TERM; sleep 5"]), LifeStep::Stop, "command-says"),
         ];
