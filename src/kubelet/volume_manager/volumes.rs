@@ -22,8 +22,8 @@ use machine::image_files;
 use machine::interpreter::expansion::expand;
 
 /// What the kubelet writes of loopback and multicast; the addresses of the latter are wrong upstream, too.
-const LOOPBACK_HOSTS: &str = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\nfe00::0\tip6-localnet\n\
-     fe00::0\tip6-mcastprefix\nfe00::1\tip6-allnodes\nfe00::2\tip6-allrouters\n";
+const LOOPBACK_HOSTS: &str = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n\
+     fe00::0\tip6-localnet\nfe00::0\tip6-mcastprefix\nfe00::1\tip6-allnodes\nfe00::2\tip6-allrouters\n";
 /// Permissions of files, when nobody says.
 const DEFAULT_MODE: u32 = 0o644;
 /// What a group may do that a volume was given to.
