@@ -84,6 +84,7 @@ mod volume_expander;
 mod volume_fit;
 mod volume_modify;
 mod volume_provisioner;
+mod volume_recycler;
 mod volume_resize;
 mod volume_snapshots;
 mod volume_writes;

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
 use super::options::ControllerManagerOptions;
 use super::volume_counts::VolumeCounts;
-use super::volume_fit;
+use super::volume_fit::{self, Reclaim};
+use super::volume_recycler::VolumeRecycler;
 use super::volume_writes::{
     bind, give_class, lose, release, set_bound, set_phase, set_status, set_volume_phase, unbind,
 };
@@ -46,6 +47,7 @@ pub(crate) struct VolumeBinder {
     volumes: Lister,
     classes: Lister,
     pods: Lister,
+    recycler: VolumeRecycler,
     sync_period: Duration,
 }
 
@@ -56,12 +58,15 @@ impl VolumeBinder {
         let volumes = ctx.informers.informer(&PERSISTENT_VOLUMES).lister();
         let counts = VolumeCounts { volumes: volumes.clone(), claims: claims.clone() };
         ctx.metrics.add("pv-collector", Arc::new(counts));
+        let pods = ctx.informers.informer(&PODS).lister();
+        let sync_period = options.pvclaimbinder_sync_period;
         VolumeBinder {
+            recycler: VolumeRecycler::new(claims.clone(), pods.clone(), sync_period),
             claims,
             volumes,
             classes: ctx.informers.informer(&STORAGE_CLASSES).lister(),
-            pods: ctx.informers.informer(&PODS).lister(),
-            sync_period: options.pvclaimbinder_sync_period,
+            pods,
+            sync_period,
         }
     }
 
@@ -266,8 +271,17 @@ impl VolumeBinder {
         Ok(found.filter(is_its))
     }
 
-    async fn sync_volume(&self, ctx: &Reconcile, volume: &Object) -> Result<(), Status> {
+    async fn sync_volume(&self, ctx: &Reconcile, volume: &Object) -> Result<Action, Status> {
         let tree = volume.to_value();
+        if is_recycled(volume, &tree) && self.live_claim(ctx, &tree).await?.is_none() {
+            return self.recycler.recycle(ctx, volume, tree).await;
+        }
+        self.recycler.leave(ctx, &volume.metadata.name).await?;
+        self.sync_kept(ctx, volume, tree).await.map(|()| Action::Done)
+    }
+
+    /// A volume that nobody has to empty.
+    async fn sync_kept(&self, ctx: &Reconcile, volume: &Object, tree: Value) -> Result<(), Status> {
         // One that is kept for a claim by who made it is no claim's yet.
         if text(&tree, "spec.claimRef.uid").is_empty() {
             return set_volume_phase(ctx, tree, "Available").await;
@@ -343,20 +357,21 @@ impl Controller for VolumeBinder {
         let outcome = match key.strip_prefix(VOLUME) {
             Some(name) => match self.volumes.get("", name) {
                 Some(volume) => self.sync_volume(ctx, &volume).await,
-                None => Ok(()),
+                None => self.recycler.leave(ctx, name).await.map(|()| Action::Done),
             },
             None => {
                 let (namespace, name) = split_key(key);
-                match self.claims.get(namespace, name) {
+                let synced = match self.claims.get(namespace, name) {
                     Some(claim) => self.sync_claim(ctx, &claim).await,
                     None => Ok(()),
-                }
+                };
+                synced.map(|()| self.look_again(key))
             }
         };
         match outcome {
-            Err(status) if !status.is_not_found() => Err(status),
-            _ if key.starts_with(VOLUME) => Ok(Action::Done),
-            _ => Ok(self.look_again(key)),
+            Err(status) if status.is_not_found() && key.starts_with(VOLUME) => Ok(Action::Done),
+            Err(status) if status.is_not_found() => Ok(self.look_again(key)),
+            outcome => outcome,
         }
     }
 }
@@ -379,6 +394,12 @@ fn refusal(claim: &Object, tree: &Value, volume: &Object) -> Option<(&'static st
         }
         _ => None,
     }
+}
+
+/// Whether a volume is to be emptied as soon as its claim is gone.
+fn is_recycled(volume: &Object, tree: &Value) -> bool {
+    let was_claimed = !text(tree, "spec.claimRef.uid").is_empty();
+    was_claimed && !volume.is_deleting() && volume_fit::reclaim(tree) == Reclaim::Recycle
 }
 
 fn is_default(class: &Value) -> bool {

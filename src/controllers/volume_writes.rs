@@ -25,19 +25,24 @@ pub(super) async fn give_class(ctx: &Reconcile, mut claim: Value, class: &str) -
 async fn reclaim(ctx: &Reconcile, volume: &Object, tree: &Value) -> Result<bool, Status> {
     let (kind, name) = (&PERSISTENT_VOLUMES, &volume.metadata.name);
     match volume_fit::reclaim(tree) {
-        Reclaim::Keep => return Ok(false),
+        // What is to be emptied is the recycler's.
+        Reclaim::Keep | Reclaim::Recycle => return Ok(false),
         Reclaim::Delete => ctx.client.delete(kind, "", name, &DeleteOptions::default()).await?,
-        Reclaim::Recycle => {
-            ctx.event(kind, volume, "Normal", "VolumeRecycled", "Volume recycled");
-            unbind(ctx, volume, tree.clone()).await?;
-        }
-        Reclaim::Fail(reason, message) => {
-            ctx.event(kind, volume, "Warning", reason, message.as_str());
-            let status = json!({"phase": "Failed", "message": message});
-            set_status(ctx, kind, tree.clone(), status).await?;
-        }
+        Reclaim::Fail(reason, message) => fail(ctx, volume, tree.clone(), reason, &message).await?,
     }
     Ok(true)
+}
+
+/// What the policy of a volume says could not be done: that is told, and why.
+pub(super) async fn fail(
+    ctx: &Reconcile,
+    volume: &Object,
+    tree: Value,
+    reason: &str,
+    message: &str,
+) -> Result<(), Status> {
+    ctx.event(&PERSISTENT_VOLUMES, volume, "Warning", reason, message);
+    set_status(ctx, &PERSISTENT_VOLUMES, tree, json!({"phase": "Failed", "message": message})).await
 }
 
 /// Binds both sides to each other, the volume first.

@@ -18,6 +18,7 @@ mod mirroring;
 mod namespaces;
 mod nodes;
 mod quotas;
+mod recycled;
 mod replicas;
 mod rollout;
 mod storage;
