@@ -58,6 +58,16 @@ fn is_ours(service: &Object) -> bool {
     service.metadata.labels.contains_key(AUTOMANAGED)
 }
 
+/// What the APIServices of local groups and versions are called; one for each of their kinds.
+pub(super) fn names(scheme: &Scheme) -> impl Iterator<Item = String> + use<> {
+    let kinds = scheme.all().into_iter().map(|kind| kind.group_version.clone());
+    kinds.filter(|of| is_registered(&of.group)).map(|of| name(&of.group, &of.version))
+}
+
+fn name(group: &str, version: &str) -> String {
+    format!("{version}.{group}")
+}
+
 /// One APIService for each local group and version, by name.
 fn wanted(scheme: &Scheme) -> BTreeMap<String, Value> {
     let kinds = scheme.all();
@@ -67,7 +77,7 @@ fn wanted(scheme: &Scheme) -> BTreeMap<String, Value> {
 
 fn api_service(kind: &Kind) -> (String, Value) {
     let (group, version) = (&*kind.group_version.group, &*kind.group_version.version);
-    let name = format!("{version}.{group}");
+    let name = name(group, version);
     let (group_priority, version_priority) = priorities(group, version);
     let automanaged = if kind.is_custom { ALWAYS } else { ON_START };
     let mut spec = json!({"version": version, "groupPriorityMinimum": group_priority,

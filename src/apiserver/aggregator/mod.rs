@@ -8,12 +8,14 @@
 mod documents;
 mod in_process;
 mod local;
+mod metrics;
 mod openapi;
 mod passing_on;
 pub mod priorities;
 mod remote;
 mod remotes;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -169,6 +171,16 @@ impl Aggregator {
             RemoteIndex::ask(remote, &self.remotes.clock, is_there).await
         });
         futures::future::join_all(asked).await.into_iter().flatten().collect()
+    }
+
+    /// Writes what is counted of APIServices: those of groups that are served here are always there, others
+    /// are told of as soon as they were asked.
+    pub fn render(&self, out: &mut String) {
+        let mut unavailable =
+            local::names(&self.scheme).map(|name| (name, false)).collect::<BTreeMap<_, _>>();
+        let asked = self.remotes.all().into_iter().filter(|remote| remote.has_been_asked());
+        unavailable.extend(asked.map(|remote| (remote.name.clone(), !remote.is_available())));
+        self.remotes.unavailable.render(out, unavailable);
     }
 
     /// All remote servers, and whether there is sense in asking each.

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -403,13 +404,21 @@ fn put_identity(headers: &mut HeaderMap, user: &UserInfo) {
     }
 }
 
-/// Writes down what was found, if it is news.
-pub(super) async fn write_availability(registry: &Registry, name: &str, found: &Availability, now: &str) {
+/// Writes down what was found, if it is news; says whether one that was there is not any more.
+pub(super) async fn write_availability(
+    registry: &Registry,
+    name: &str,
+    found: &Availability,
+    now: &str,
+) -> bool {
     use crate::registry::{Part, UpdatedObjectInfo};
     use crate::request::RequestContext;
+    let has_gone = AtomicBool::new(false);
     let change = |current: Option<&Value>| {
         let mut new = current.cloned().unwrap_or_default();
         let known = items(&new, "status.conditions").iter().find(|one| text(one, "type") == "Available");
+        let was_there = known.is_some_and(|one| text(one, "status") == "True");
+        has_gone.store(was_there && found.status != "True", Ordering::Relaxed);
         let is_same = |one: &Value| {
             text(one, "status") == found.status
                 && text(one, "reason") == found.reason
@@ -427,5 +436,6 @@ pub(super) async fn write_availability(registry: &Registry, name: &str, found: &
     let kind = Arc::clone(&API_SERVICES);
     let (ctx, change): (_, &dyn UpdatedObjectInfo) = (RequestContext::default(), &change);
     // One that is gone needs no word; anything else is said again with the next round.
-    drop(registry.update(&ctx, &kind, "", name, Part::Status, change, &(), false).await);
+    let written = registry.update(&ctx, &kind, "", name, Part::Status, change, &(), false).await;
+    written.is_ok() && has_gone.into_inner()
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::in_process::InProcessServers;
+use super::metrics::UnavailableCounts;
 use super::remote::{Availability, ProxyIdentity, Remote, write_availability};
 use crate::registry::Registry;
 use crate::webhook::ServiceResolver;
@@ -32,6 +33,7 @@ pub(super) struct Remotes {
     in_process: InProcessServers,
     pub(super) clock: Clock,
     by_version: RwLock<BTreeMap<(String, String), Arc<Remote>>>,
+    pub(super) unavailable: UnavailableCounts,
 }
 
 impl Remotes {
@@ -42,7 +44,8 @@ impl Remotes {
         in_process: InProcessServers,
         clock: Clock,
     ) -> Remotes {
-        Remotes { registry, resolver, proxy, in_process, clock, by_version: RwLock::default() }
+        let (by_version, unavailable) = Default::default();
+        Remotes { registry, resolver, proxy, in_process, clock, by_version, unavailable }
     }
 
     pub(super) fn find(&self, group: &str, version: &str) -> Option<Arc<Remote>> {
@@ -97,7 +100,9 @@ impl Remotes {
     pub(super) async fn ask(&self, remote: &Arc<Remote>) -> Result<(), Availability> {
         let found = remote.check(&self.registry, &self.resolver, &self.clock).await;
         let now = rfc3339(self.clock.now());
-        write_availability(&self.registry, &remote.name, &found, &now).await;
+        if write_availability(&self.registry, &remote.name, &found, &now).await {
+            self.unavailable.count(&remote.name, found.reason);
+        }
         if remote.is_available() { Ok(()) } else { Err(found) }
     }
 

@@ -16,6 +16,9 @@ use apis::views::pod::{Container, Pod};
 type ContainerFamily = (&'static str, &'static str, &'static str, fn(&Looked<'_>) -> Option<f64>);
 type NetworkFamily = (&'static str, &'static str, fn(&MeasuredPod) -> u64);
 
+/// What a packet carries of a stream over Ethernet.
+const PACKET_BYTES: u64 = 1_460;
+
 /// A container that is looked at.
 struct Looked<'a> {
     pod: &'a Pod,
@@ -85,6 +88,56 @@ const USED: [ContainerFamily; 9] = [
     ),
 ];
 
+/// What nobody does here: each page is of a process, and no disk is read or written.
+const NEVER: [ContainerFamily; 6] = [
+    ("container_fs_reads_bytes_total", "counter", "Cumulative count of bytes read", none),
+    ("container_fs_reads_total", "counter", "Cumulative count of reads completed", none),
+    ("container_fs_writes_bytes_total", "counter", "Cumulative count of bytes written", none),
+    ("container_fs_writes_total", "counter", "Cumulative count of writes completed", none),
+    ("container_memory_cache", "gauge", "Number of bytes of page cache memory.", none),
+    ("container_memory_swap", "gauge", "Container swap usage in bytes.", none),
+];
+
+fn none(_: &Looked<'_>) -> Option<f64> {
+    Some(0.0)
+}
+
+/// What goes over the network of pods. A network in memory drops nothing on the way out or in.
+const NETWORK: [NetworkFamily; 8] = [
+    ("container_network_receive_bytes_total", "Cumulative count of bytes received", |pod| {
+        pod.sandbox.received_bytes
+    }),
+    (
+        "container_network_receive_errors_total",
+        "Cumulative count of errors encountered while receiving",
+        |_| 0,
+    ),
+    (
+        "container_network_receive_packets_dropped_total",
+        "Cumulative count of packets dropped while receiving",
+        |_| 0,
+    ),
+    ("container_network_receive_packets_total", "Cumulative count of packets received", |pod| {
+        pod.sandbox.received_bytes.div_ceil(PACKET_BYTES)
+    }),
+    ("container_network_transmit_bytes_total", "Cumulative count of bytes transmitted", |pod| {
+        pod.sandbox.sent_bytes
+    }),
+    (
+        "container_network_transmit_errors_total",
+        "Cumulative count of errors encountered while transmitting",
+        |_| 0,
+    ),
+    (
+        "container_network_transmit_packets_dropped_total",
+        "Cumulative count of packets dropped while transmitting",
+        |_| 0,
+    ),
+    ("container_network_transmit_packets_total", "Cumulative count of packets transmitted", |pod| {
+        pod.sandbox.sent_bytes.div_ceil(PACKET_BYTES)
+    }),
+];
+
 /// What they may use; a limit of memory that nobody has set is 0.
 const ALLOWED: [ContainerFamily; 4] = [
     ("container_spec_cpu_period", "gauge", "CPU period of the container.", |looked| {
@@ -111,19 +164,11 @@ pub(super) fn cadvisor(
     let mut text = MetricsText::default();
     // Nobody waits but for what a limit takes.
     let pressure: [ContainerFamily; 6] =
-        pressure::COUNTERS.map(|(name, help)| -> ContainerFamily { (name, "counter", help, |_| Some(0.0)) });
-    for family in USED.into_iter().chain(pressure).chain(ALLOWED) {
+        pressure::COUNTERS.map(|(name, help)| -> ContainerFamily { (name, "counter", help, none) });
+    for family in USED.into_iter().chain(NEVER).chain(pressure).chain(ALLOWED) {
         container_family(&mut text, family, (pods, throttling));
     }
-    let network: [NetworkFamily; 2] = [
-        ("container_network_receive_bytes_total", "Cumulative count of bytes received", |pod| {
-            pod.sandbox.received_bytes
-        }),
-        ("container_network_transmit_bytes_total", "Cumulative count of bytes transmitted", |pod| {
-            pod.sandbox.sent_bytes
-        }),
-    ];
-    for (name, help, value) in network {
+    for (name, help, value) in NETWORK {
         text.family(name, "counter", help);
         for pod in pods {
             let labels =

@@ -44,7 +44,21 @@ pub(super) fn own(node: &str, pods: &[PodHere]) -> String {
     text.sample("kubelet_running_containers", &[("container_state", "running")], running);
     text.family("kubelet_running_pods", "gauge", "[ALPHA] Number of pods that have a running pod sandbox");
     text.sample("kubelet_running_pods", &[], pods.iter().filter(|pod| !pod.running.is_empty()).count());
+    certificates(&mut text);
     text.0
+}
+
+/// A kubelet of this process needs no certificate to be known by, so none can expire.
+fn certificates(text: &mut MetricsText) {
+    let errors = "kubelet_certificate_manager_client_expiration_renew_errors";
+    text.family(errors, "counter", "[ALPHA] Counter of certificate renewal errors.");
+    text.sample(errors, &[], 0);
+    let ttl = "kubelet_certificate_manager_client_ttl_seconds";
+    let help = "[ALPHA] Gauge of the TTL (time-to-live) of the Kubelet's client certificate. The value is in \
+                seconds until certificate expiry (negative if already expired). If client certificate is \
+                invalid or unused, the value will be +INF.";
+    text.family(ttl, "gauge", help);
+    text.sample(ttl, &[], "+Inf");
 }
 
 /// A container with probes, and how often each was asked.

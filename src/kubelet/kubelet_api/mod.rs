@@ -12,6 +12,7 @@ mod pods;
 mod pressure;
 mod summary;
 mod usage;
+mod volume_counts;
 mod volume_stats;
 mod working_pods;
 
@@ -141,6 +142,7 @@ impl Kubelet {
         let mut text = metrics::own(self.node_name(), &self.pods_here().await);
         text.push_str(&self.working_pods());
         text.push_str(&volume_stats::metrics(&self.volumes_of_claims(now).await));
+        text.push_str(&self.volume_counts().await);
         self.shared.counted.render(&mut text);
         self.shared.counted.looks.render(&mut text, now);
         self.shared.context.metrics.render(&mut text);

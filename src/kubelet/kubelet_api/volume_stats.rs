@@ -91,7 +91,7 @@ impl Kubelet {
 }
 
 /// The claim of a volume; an ephemeral one is called after its pod.
-fn claim_of(volume: &Value, pod: &str) -> Option<String> {
+pub(super) fn claim_of(volume: &Value, pod: &str) -> Option<String> {
     if !at(volume, "ephemeral").is_null() {
         return Some(format!("{pod}-{}", text(volume, "name")));
     }

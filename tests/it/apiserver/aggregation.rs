@@ -1,6 +1,7 @@
 //! APIServices: of the groups that are served here, and of others.
 
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use super::*;
 use kubarium::apiserver::server;
@@ -35,6 +36,9 @@ async fn local_groups_have_theirs() {
     );
     let condition = &apps["status"]["conditions"][0];
     assert_eq!((&condition["type"], &condition["reason"]), (&json!("Available"), &json!("Local")));
+    let page = server.call("GET /metrics", &Value::Null).await.text;
+    assert!(page.contains("\naggregator_unavailable_apiservice{name=\"v1.apps\"} 0\n"));
+    assert!(!page.contains("{name=\"v1.apiregistration.k8s.io\"}"), "the aggregator's own group has none");
 }
 
 #[tokio::test]
@@ -97,7 +101,35 @@ async fn another_server_is_asked_over_tls_in_the_users_name() {
     let group = groups["items"].as_array().unwrap().iter().find(of_remote).unwrap().clone();
     assert_eq!(group["versions"][0]["resources"][0]["resource"], "things", "{group}");
     assert_eq!(server.get("/apis/remote.example.com/v1").await["resources"][0]["kind"], "Thing");
+    assert_eq!(
+        unavailable(&server).await,
+        ["aggregator_unavailable_apiservice{name=\"v1.remote.example.com\"} 0"]
+    );
     other.stop().await;
+    // An APIService that has changed is asked for anew.
+    let mut changed = available;
+    changed["spec"]["groupPriorityMinimum"] = 2001.into();
+    let path = format!("{API_SERVICES}/v1.remote.example.com");
+    assert_eq!(server.call(&format!("PUT {path}"), &changed).await.code, 200);
+    let gone = [
+        "aggregator_unavailable_apiservice{name=\"v1.remote.example.com\"} 1",
+        "aggregator_unavailable_apiservice_total{name=\"v1.remote.example.com\",reason=\"FailedDiscoveryCheck\"} 1",
+    ];
+    for _ in 0..2000 {
+        if unavailable(&server).await == gone {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("{:?}", unavailable(&server).await);
+}
+
+/// What `/metrics` says of the other server.
+async fn unavailable(server: &Server) -> Vec<String> {
+    let page = server.call("GET /metrics", &Value::Null).await.text;
+    let lines =
+        page.lines().filter(|line| line.starts_with("aggregator_") && line.contains("remote.example.com"));
+    lines.map(str::to_owned).collect()
 }
 
 /// Another server, over TLS, and the Service and the APIService that lead to it.

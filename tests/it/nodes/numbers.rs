@@ -189,6 +189,31 @@ async fn nobody_waits_on_a_machine_that_is_never_short() {
     cluster.stop().await;
 }
 
+/// What the dashboards of kubernetes-mixin draw beside usage.
+#[tokio::test]
+async fn dashboards_find_volumes_packets_and_certificates() {
+    let cluster = start(KubeletOptions::default()).await;
+    run_with_claim(&cluster).await;
+    let metrics = page(&cluster, "metrics").await;
+    for state in ["actual_state_of_world", "desired_state_of_world"] {
+        for plugin in ["host-path", "projected"] {
+            let labels = format!("plugin_name=\"kubernetes.io/{plugin}\",state=\"{state}\"");
+            has_line(&metrics, &format!("volume_manager_total_volumes{{{labels}}} 1"));
+        }
+    }
+    has_line(&metrics, "kubelet_certificate_manager_client_ttl_seconds +Inf");
+    has_line(&metrics, "kubelet_certificate_manager_client_expiration_renew_errors 0");
+    let metrics = page(&cluster, "metrics/cadvisor").await;
+    let container = "container=\"c\",image=\"nginx\",namespace=\"default\",pod=\"p\"";
+    for name in ["container_fs_reads_total", "container_fs_writes_bytes_total", "container_memory_swap"] {
+        has_line(&metrics, &format!("{name}{{{container}}} 0"));
+    }
+    let pod = "interface=\"eth0\",namespace=\"default\",pod=\"p\"";
+    has_line(&metrics, &format!("container_network_receive_packets_dropped_total{{{pod}}} 0"));
+    has_line(&metrics, "# TYPE container_network_transmit_packets_total counter");
+    cluster.stop().await;
+}
+
 #[tokio::test]
 async fn images_go_that_nobody_has_used_for_too_long() {
     let mut options = KubeletOptions::default();

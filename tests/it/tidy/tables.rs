@@ -62,6 +62,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
         &[
             "apimachinery",
             "apis",
+            "component_base::metrics",
             "openapi",
             "apiserver::registry",
             "apiserver::request",

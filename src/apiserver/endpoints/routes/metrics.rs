@@ -17,6 +17,7 @@ pub(crate) async fn respond(server: &EndpointContext) -> ApiResponse {
     let mut out = String::new();
     server.metrics.render(&mut out);
     server.flow_control.render(&mut out);
+    server.aggregator.render(&mut out);
     storage_objects(server, &mut out).await;
     server.registry.render(&mut out);
     build_info::render(&mut out);
