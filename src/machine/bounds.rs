@@ -32,6 +32,8 @@ pub const MAX_FILES: usize = 1000;
 /// Their paths and contents in bytes together. Of a file that `dd`, `fallocate` or `truncate` makes larger
 /// nothing but its size is kept, and who reads it is stopped.
 pub const MAX_FILE_BYTES: usize = 2 << 20;
+/// The size of such a file, as on ext4; then its disk is full.
+pub const MAX_UNHELD_BYTES: usize = 16 << 40;
 /// A path in bytes (`PATH_MAX`).
 pub const MAX_PATH_BYTES: usize = 4096;
 /// A container's log: of a longer one the older half is gone, as after a rotation.

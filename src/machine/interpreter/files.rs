@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::disk;
 use super::player::Player;
-use crate::bounds::{MAX_FILE_BYTES, MAX_PATH_BYTES, ScriptFault};
+use crate::bounds::{MAX_FILE_BYTES, MAX_PATH_BYTES, MAX_UNHELD_BYTES, ScriptFault};
 use crate::byte_text;
 use crate::file_system::{self, File, FileStamp, SET_GROUP, Tree};
 use crate::surroundings::ForeignFile;
@@ -139,14 +139,17 @@ impl Player<'_> {
         self.handle(file.content.len())
     }
 
-    /// How many bytes there are still for a file, where it would be in memory (`tmpfs`).
-    pub(crate) fn memory_left(&mut self, path: &str) -> Option<usize> {
+    /// How many bytes there are still for a file: in memory (`tmpfs`) what others leave of it, else as many
+    /// as one can have.
+    pub(crate) fn space_left(&mut self, path: &str) -> usize {
         let path = self.real_path(path);
-        let mount = file_system::mount_of(&self.around.mounts, &path)?;
-        let (folder, all) = (mount.path.clone(), usize::try_from(mount.memory_bytes?).unwrap_or(usize::MAX));
+        let mount = file_system::mount_of(&self.around.mounts, &path);
+        let memory = mount.and_then(|mount| Some((mount.path.clone(), mount.memory_bytes?)));
+        let Some((folder, all)) = memory else { return MAX_UNHELD_BYTES };
         let files = self.files();
         let others = files.iter().filter(|(own, _)| **own != path && file_system::is_within(&folder, own));
-        Some(all.saturating_sub(others.map(|(_, file)| file.size()).sum()))
+        let used = others.map(|(_, file)| file.size()).sum();
+        usize::try_from(all).map_or(MAX_UNHELD_BYTES, |all| all.saturating_sub(used)).min(MAX_UNHELD_BYTES)
     }
 
     /// Makes a file of so many bytes, of which nothing but their number is kept.
@@ -154,6 +157,7 @@ impl Player<'_> {
     /// # Errors
     /// As the C library says it.
     pub(crate) fn fill_file(&mut self, path: &str, count: usize) -> Result<(), &'static str> {
+        debug_assert!(count <= MAX_UNHELD_BYTES, "sums of sizes are within their type");
         self.write_file(path, vec![])?;
         let path = self.real_path(path);
         let file = self.file(&path).map(|file| File { unheld: count, ..file });

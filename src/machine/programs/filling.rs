@@ -50,7 +50,7 @@ impl CopiedBlocks<'_> {
 }
 
 fn dd_bulk(player: &mut Player<'_>, call: &CopiedBlocks<'_>, path: &str, count: usize) {
-    let fits = player.memory_left(path).map_or(count, |left| left.min(count));
+    let fits = player.space_left(path).min(count);
     if let Err(why) = player.fill_file(path, fits) {
         return player.fail(&format!("dd: can't open '{path}': {why}\n"));
     }
@@ -68,7 +68,7 @@ fn dd_bytes(player: &mut Player<'_>, call: &CopiedBlocks<'_>) {
         Some("/dev/null") => {}
         Some(path) => {
             let count = taken.len();
-            taken.truncate(player.memory_left(path).unwrap_or(usize::MAX));
+            taken.truncate(player.space_left(path));
             let fits = taken.len();
             if let Err(why) = player.write_file(path, taken) {
                 return player.fail(&format!("dd: can't open '{path}': {why}\n"));
@@ -124,7 +124,10 @@ fn copied(player: &Player<'_>, bytes: usize) -> String {
     };
     match player.dialect {
         Dialect::Ash => {
-            format!("{bytes} bytes{short} copied, 0.000100 seconds, {}B/s\n", human(bytes * 10_000))
+            format!(
+                "{bytes} bytes{short} copied, 0.000100 seconds, {}B/s\n",
+                human(bytes.saturating_mul(10_000))
+            )
         }
         _ => format!("{bytes} bytes{short} copied, 0.0001 s, {:.1} MB/s\n", bytes as f64 / 100.0),
     }
@@ -167,7 +170,7 @@ pub(super) fn fallocate(player: &mut Player<'_>, words: &[&str]) {
     if there.as_ref().is_some_and(|file| file.unheld > 0) || !player.holds(size) {
         return fill(player, "fallocate", path, size);
     }
-    if player.memory_left(path).is_some_and(|left| left < size) {
+    if player.space_left(path) < size {
         return player.fail(&format!("fallocate: fallocate '{path}': {FULL}\n"));
     }
     let mut content = there.map(|file| file.content.to_vec()).unwrap_or_default();
@@ -179,7 +182,7 @@ pub(super) fn fallocate(player: &mut Player<'_>, words: &[&str]) {
 
 /// Makes a file of so many bytes, none of which are held; none where a disk has not so many.
 pub(super) fn fill(player: &mut Player<'_>, program: &str, path: &str, count: usize) {
-    if player.memory_left(path).is_some_and(|left| left < count) {
+    if player.space_left(path) < count {
         return player.fail(&format!("{program}: {program} '{path}': {FULL}\n"));
     }
     if let Err(why) = player.fill_file(path, count) {
@@ -255,6 +258,22 @@ mod tests {
             let (code, said) = run(script);
             assert!(code == 137 && said.contains("stopped: over 2097152 bytes in files"), "{script}: {said}");
         }
+    }
+
+    #[test]
+    fn no_file_is_larger_than_a_disk_can_be() {
+        let (code, said) = run("dd if=/dev/zero of=/f bs=1G count=99999999999 status=none; stat -c %s /f");
+        assert_eq!(
+            (code, said.as_str()),
+            (0, "17592186044416\ndd: error writing '/f': No space left on device\n")
+        );
+        let (code, said) = run("truncate -s 99999999G /f; fallocate -l 99999999G /f");
+        let full = "No space left on device";
+        let both = format!("truncate: truncate '/f': {full}\nfallocate: fallocate '/f': {full}\n");
+        assert_eq!((code, said), (1, both));
+        let (code, said) = run("dd if=/dev/zero of=/dev/null bs=1G count=99999999999 status=noxfer");
+        assert!(code == 0 && said.contains("records out"), "{said}");
+        assert_eq!(run("dd if=/dev/zero of=/dev/null bs=1G count=99999999999").0, 0);
     }
 
     #[test]
