@@ -19,12 +19,15 @@ use apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
 use apis::scheme::Scheme;
 use apis::storage::storage_class::STORAGE_CLASSES;
 use apis::storage::volume_attributes_class::VOLUME_ATTRIBUTES_CLASSES;
-use apis::tree::{annotation, at, items, set, text};
+use apis::tree::{add_finalizers, annotation, at, items, remove_finalizers, set, text, texts};
 use apis::volumes::{
     PROVISIONED_BY, SELECTED_NODE, STORAGE_PROVISIONER, claim_reference, claimed_by, is_bound,
 };
 use client_go::ComponentContext;
 use client_go::lister::Lister;
+
+/// Keeps a volume until its disk is deleted (`finalizerPV` of `sig-storage-lib-external-provisioner`).
+const FINALIZER: &str = "external-provisioner.volume.kubernetes.io/finalizer";
 
 /// Before the name of a volume in the queue; a claim is `namespace/name`.
 const VOLUME: &str = "volume:";
@@ -156,6 +159,9 @@ impl VolumeProvisioner {
                 "volumeMode": at(tree, "spec.volumeMode"),
             },
         });
+        if policy == "Delete" {
+            set(&mut volume, "metadata.finalizers", json!([FINALIZER]));
+        }
         let attributes = text(tree, "spec.volumeAttributesClassName");
         if attributes.is_empty() {
             set(&mut volume, "spec.hostPath", json!({"path": path, "type": "DirectoryOrCreate"}));
@@ -182,15 +188,52 @@ impl VolumeProvisioner {
 
     /// A volume that nobody claims any more goes, unless it shall be kept.
     async fn reclaim(&self, ctx: &Reconcile, volume: &Object) -> Result<(), Status> {
-        let tree = volume.to_value();
-        let is_ours = annotation(&tree, PROVISIONED_BY) == PROVISIONER;
-        let is_free = text(&tree, "status.phase") == "Released" && claimed_by(&tree).is_some();
-        let may_go = text(&tree, "spec.persistentVolumeReclaimPolicy") == "Delete" && !volume.is_deleting();
-        if !is_ours || !is_free || !may_go {
+        let mut tree = volume.to_value();
+        if annotation(&tree, PROVISIONED_BY) != PROVISIONER {
             return Ok(());
         }
-        ctx.client.delete(&PERSISTENT_VOLUMES, "", &volume.metadata.name, &DeleteOptions::default()).await
+        let name = &volume.metadata.name;
+        if guard(&mut tree) {
+            tree = ctx.client.update(&PERSISTENT_VOLUMES, "", name, tree).await?.to_value();
+        }
+        if !may_go(&tree) {
+            return Ok(());
+        }
+        if !is_deleting(&tree) {
+            ctx.client.delete(&PERSISTENT_VOLUMES, "", name, &DeleteOptions::default()).await?;
+        }
+        let Some(left) = ctx.client.find(&PERSISTENT_VOLUMES, "", name).await? else { return Ok(()) };
+        let mut left = left.to_value();
+        if text(&left, "metadata.uid") == volume.metadata.uid && remove_finalizers(&mut left, &[FINALIZER]) {
+            ctx.client.update(&PERSISTENT_VOLUMES, "", name, left).await?;
+        }
+        Ok(())
     }
+}
+
+fn is_deleting(volume: &Value) -> bool {
+    !at(volume, "metadata.deletionTimestamp").is_null()
+}
+
+/// The finalizer follows what the policy of a volume says now (`handleProtectionFinalizer`); whether anything
+/// is to be written. One that was made without it gets it while it is bound.
+fn guard(volume: &mut Value) -> bool {
+    match text(volume, "spec.persistentVolumeReclaimPolicy") {
+        "Retain" | "Recycle" => remove_finalizers(volume, &[FINALIZER]),
+        "Delete" if !is_deleting(volume) && text(volume, "status.phase") == "Bound" => {
+            add_finalizers(volume, &[FINALIZER])
+        }
+        _ => false,
+    }
+}
+
+/// Whether the disk of a volume is to be deleted, and the volume with it (`shouldDelete`). One that somebody
+/// deleted and that has no finalizer was looked after already.
+fn may_go(volume: &Value) -> bool {
+    let is_free = text(volume, "status.phase") == "Released" && claimed_by(volume).is_some();
+    let is_held = texts(volume, "metadata.finalizers").contains(&FINALIZER);
+    let is_done = is_deleting(volume) && !is_held;
+    is_free && text(volume, "spec.persistentVolumeReclaimPolicy") == "Delete" && !is_done
 }
 
 /// A term of the affinity of a volume: labels that its nodes have, and with which values.
@@ -254,5 +297,38 @@ mod tests {
         let expression = json!({"key": "zone", "operator": "In", "values": ["a", "b"]});
         assert_eq!(allowed_terms(&class), [json!({"matchExpressions": [expression]})]);
         assert!(allowed_terms(&json!({})).is_empty());
+    }
+
+    /// A volume in a phase, with a policy and finalizers; deleted by somebody or not.
+    fn disk(phase: &str, policy: &str, finalizers: &[&str], is_deleted: bool) -> Value {
+        let mut volume = json!({"metadata": {"finalizers": finalizers}, "status": {"phase": phase},
+            "spec": {"persistentVolumeReclaimPolicy": policy,
+                "claimRef": {"namespace": "ns", "name": "data", "uid": "u"}}});
+        if is_deleted {
+            set(&mut volume, "metadata.deletionTimestamp", "2026-01-01T00:00:00Z");
+        }
+        volume
+    }
+
+    #[test]
+    fn the_finalizer_follows_the_policy() {
+        let guarded =
+            |mut volume: Value| guard(&mut volume).then(|| at(&volume, "metadata.finalizers").clone());
+        assert_eq!(guarded(disk("Bound", "Delete", &["a"], false)), Some(json!(["a", FINALIZER])));
+        assert_eq!(guarded(disk("Bound", "Delete", &[FINALIZER], false)), None);
+        assert_eq!(guarded(disk("Bound", "Delete", &[], true)), None, "it is too late");
+        assert_eq!(guarded(disk("Released", "Delete", &[], false)), None);
+        assert_eq!(guarded(disk("Bound", "Retain", &["a", FINALIZER], true)), Some(json!(["a"])));
+        assert_eq!(guarded(disk("Bound", "Retain", &["a"], false)), None);
+    }
+
+    #[test]
+    fn what_is_released_goes_unless_that_is_done() {
+        assert!(may_go(&disk("Released", "Delete", &[FINALIZER], false)));
+        assert!(may_go(&disk("Released", "Delete", &[FINALIZER], true)), "its disk is there");
+        assert!(may_go(&disk("Released", "Delete", &[], false)), "one of before");
+        assert!(!may_go(&disk("Released", "Delete", &["a"], true)));
+        assert!(!may_go(&disk("Released", "Retain", &[FINALIZER], false)));
+        assert!(!may_go(&disk("Bound", "Delete", &[FINALIZER], true)));
     }
 }

@@ -73,6 +73,11 @@ async fn a_volume_is_attached_while_a_pod_uses_it() {
         (attached == json!([{"name": UNIQUE, "devicePath": ""}]) && in_use == json!([UNIQUE])).then_some(())
     };
     fixture.eventually("the node says so", told).await;
+    let finalizer = json!("external-attacher/disk-example-com");
+    let attachment = fixture.client.list(&VOLUME_ATTACHMENTS, "", &ListOptions::default()).await.unwrap();
+    assert_eq!(attachment.items[0].to_value()["metadata"]["finalizers"], json!([finalizer]));
+    let volume = fixture.get(&PERSISTENT_VOLUMES, "data").await.unwrap();
+    assert!(volume["metadata"]["finalizers"].as_array().unwrap().contains(&finalizer));
     fixture.delete(&PODS, "web", "Background").await;
     let detached = || async { attachments(&fixture).await.is_empty().then_some(()) };
     fixture.eventually("it is detached", detached).await;
@@ -80,6 +85,10 @@ async fn a_volume_is_attached_while_a_pod_uses_it() {
         (volumes(&fixture.get(&NODES, "node-1").await?) == (Value::Null, Value::Null)).then_some(())
     };
     fixture.eventually("the node says so", free).await;
+    // Its attacher lets go a volume that is to go.
+    fixture.delete(&PERSISTENT_VOLUMES, "data", "Background").await;
+    fixture.delete(&PERSISTENT_VOLUME_CLAIMS, "data", "Background").await;
+    fixture.gone(&PERSISTENT_VOLUMES, "data").await;
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ mod endpoints;
 mod example_driver;
 mod extended_devices;
 mod garbage;
+mod kept_disks;
 mod load_balancers;
 mod lost_claims;
 mod metrics;
