@@ -78,8 +78,8 @@ impl SimulatedAttacher {
         Ok(())
     }
 
-    /// A volume that somebody deleted is let go once nothing is attached (`SyncNewOrUpdatedPersistentVolume`);
-    /// one that stays keeps the finalizer.
+    /// A volume that somebody deleted is let go once nothing is attached, as by
+    /// `SyncNewOrUpdatedPersistentVolume`; one that stays keeps the finalizer.
     async fn let_volume_go(&self, ctx: &Reconcile, name: &str) -> Result<(), Status> {
         let Some(volume) = self.volumes.get("", name) else { return Ok(()) };
         let mut tree = volume.to_value();

@@ -226,7 +226,10 @@ fn changed_mode(mode: u32, text: &str) -> u32 {
 /// `truncate -s SIZE FILE`
 fn truncate(player: &mut Player<'_>, words: &[&str]) {
     let at = words.iter().position(|word| *word == "-s");
-    let size = at.and_then(|at| words.get(at + 1)).and_then(|size| size.parse::<usize>().ok());
+    let size = at.and_then(|at| words.get(at + 1)).and_then(|size| match *size {
+        "0" => Some(0),
+        size => filling::bytes_of(size),
+    });
     let (Some(size), Some(path)) = (size, words.last()) else {
         return player.fail("truncate: usage: truncate -s SIZE FILE\n");
     };

@@ -244,6 +244,7 @@ mod tests {
                 "3145728\n",
             ),
             ("truncate -s 99999999 /f; stat -c %s /f; echo > /f; stat -c %s /f", "99999999\n1\n"),
+            ("truncate -s 1k /f; stat -c %s /f; truncate -s 0 /f; stat -c %s /f", "1024\n0\n"),
             (
                 "dd if=/dev/zero of=/dev/null bs=1M count=4000 status=noxfer",
                 "4000+0 records in\n4000+0 records out\n",
