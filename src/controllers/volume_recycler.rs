@@ -163,12 +163,12 @@ impl VolumeRecycler {
         tree: Value,
         why: &str,
     ) -> Result<Action, Status> {
-        let until = ctx.clock.elapsed() + self.retry_period;
-        self.volumes.lock().insert(volume.metadata.name.clone(), Recycling::FailedUntil(until));
         // What is told already is not told anew with each attempt.
         if text(&tree, "status.phase") != "Failed" {
             fail(ctx, volume, tree, "VolumeFailedRecycle", &format!("Recycle failed: {why}")).await?;
         }
+        let until = ctx.clock.elapsed() + self.retry_period;
+        self.volumes.lock().insert(volume.metadata.name.clone(), Recycling::FailedUntil(until));
         Ok(Action::LookAfter(self.retry_period))
     }
 

@@ -48,7 +48,8 @@ pub(super) fn own(node: &str, pods: &[PodHere]) -> String {
     text.0
 }
 
-/// A kubelet of this process needs no certificate to be known by, so none can expire.
+/// No kubelet renews a client certificate: in this process it needs none, and in one of its own it has what
+/// its kubeconfig says.
 fn certificates(text: &mut MetricsText) {
     let errors = "kubelet_certificate_manager_client_expiration_renew_errors";
     text.family(errors, "counter", "[ALPHA] Counter of certificate renewal errors.");
