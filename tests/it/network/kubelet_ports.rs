@@ -16,6 +16,7 @@ use kubarium::network::http_client;
 use kubarium::network::tls::{self, PeerTrust, TlsFailure};
 use kubarium::{Cluster, Config};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::Net;
 
@@ -23,6 +24,11 @@ use super::Net;
 const BEGIN: &str = "url=https://$NODE_IP:10250; own=/var/run/secrets/kubernetes.io/serviceaccount; \
     ask() { curl -sk --header \"Authorization: Bearer `cat $own/token`\" \"$@\"; echo; }; \
     code() { curl -k -o /dev/null -w '%{http_code}\\n' \"$@\"; }; ";
+
+/// A command in a container, over a websocket.
+const EXEC: &str = "GET /exec/default/box/main?command=echo&command=hi&output=1&error=1 HTTP/1.1\r\nHost: test\r\n\
+    Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: v5.channel.k8s.io\r\n\r\n";
 
 impl Net {
     /// What a pod says that knows the address of its node, by an account of the name of the pod.
@@ -123,6 +129,17 @@ async fn a_kubelet_knows_clients_by_their_certificates_and_is_known_by_its_own()
         assert!(String::from_utf8_lossy(&body).contains("\"PodList\""), "{body:?}");
     }
     assert_eq!(connect("node-2", &trust).await.err(), Some(TlsFailure::Untrusted));
+    net.pod("box", json!({"image": "busybox", "command": ["sleep", "1000"]})).await;
+    let mut io = connect("node-1", &trust).await.unwrap();
+    io.write_all(EXEC.as_bytes()).await.unwrap();
+    let mut said = Vec::new();
+    // A message begins with the number of its stream, which is 1 of the standard output.
+    while !said.windows(4).any(|part| part == b"\x01hi\n") {
+        assert_ne!(io.read_buf(&mut said).await.unwrap(), 0, "{}", String::from_utf8_lossy(&said));
+    }
+    let said = String::from_utf8_lossy(&said);
+    assert!(said.starts_with("HTTP/1.1 101 Switching Protocols\r\n"), "{said}");
+    assert!(said.to_lowercase().contains("sec-websocket-protocol: v5.channel.k8s.io\r\n"), "{said}");
     net.cluster.stop().await;
 }
 
