@@ -5,10 +5,19 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 
+use apimachinery::labels::Selector;
 use apimachinery::object::Object;
 use apimachinery::time::Time;
 use apis::views::meta::condition;
 use apis::views::pod::{Pod, is_terminal};
+use client_go::lister::Lister;
+
+/// The pods of a namespace that use a claim (`findPodsByPVCKey`).
+pub(crate) fn pods_with_claim(pods: &Lister, namespace: &str, claim: &str) -> Vec<Arc<Object>> {
+    let mut found = pods.list(namespace, &Selector::everything());
+    found.retain(|pod| pod.view::<Pod>().spec.claims.has(&pod.metadata.name, claim));
+    found
+}
 
 /// `controller.IsPodActive`
 pub(crate) fn is_active(pod: &Object) -> bool {

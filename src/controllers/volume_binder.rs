@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
 use super::options::ControllerManagerOptions;
+use super::pod_state::pods_with_claim;
 use super::volume_counts::VolumeCounts;
 use super::volume_fit::{self, Reclaim};
 use super::volume_recycler::VolumeRecycler;
 use super::volume_writes::{
     bind, give_class, lose, release, set_bound, set_phase, set_status, set_volume_phase, unbind,
 };
-use apimachinery::labels::Selector;
 use apimachinery::object::{Object, object_key, split_key};
 use apimachinery::pick::pick;
 use apimachinery::status::Status;
@@ -184,17 +184,12 @@ impl VolumeBinder {
 
     /// The pods that use the claim and have no node yet (`findNonScheduledPodsByPVC`).
     fn waiting_pods(&self, claim: &Object) -> Vec<String> {
-        let pods = self.pods.list(&claim.metadata.namespace, &Selector::everything());
         let waits = |pod: &Arc<Object>| {
             let view = pod.view::<Pod>();
-            view.spec.node_name.is_empty() && !view.spec.claims.is_empty() && !view.is_terminal()
+            view.spec.node_name.is_empty() && !view.is_terminal()
         };
-        let uses = |pod: &Arc<Object>| {
-            let view = pod.view::<Pod>();
-            view.spec.claims.has(&pod.metadata.name, &claim.metadata.name)
-        };
-        let waiting = pods.into_iter().filter(|pod| waits(pod) && uses(pod));
-        waiting.map(|pod| pod.metadata.name.clone()).collect()
+        let users = pods_with_claim(&self.pods, &claim.metadata.namespace, &claim.metadata.name);
+        users.iter().filter(|pod| waits(pod)).map(|pod| pod.metadata.name.clone()).collect()
     }
 
     /// Says who is to make the volume (`setClaimProvisioner`): that is what provisioners look for.

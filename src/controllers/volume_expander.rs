@@ -10,10 +10,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
+use super::pod_state::pods_with_claim;
 use super::simulated_disks::PROVISIONER;
 use super::volume_modify as modify;
 use super::volume_resize::{self as resize, NO_NODE_PART};
-use apimachinery::labels::Selector;
 use apimachinery::object::{Object, object_key, split_key};
 use apimachinery::options::PatchType;
 use apimachinery::status::Status;
@@ -178,11 +178,8 @@ impl VolumeExpander {
 
     /// A pod that has mounted the claim.
     fn user_of(&self, claim: &Object) -> Option<Arc<Object>> {
-        let pods = self.pods.list(&claim.metadata.namespace, &Selector::everything());
-        pods.into_iter().find(|pod| {
-            let view = pod.view::<Pod>();
-            view.status.phase == "Running" && view.spec.claims.has(&pod.metadata.name, &claim.metadata.name)
-        })
+        let users = pods_with_claim(&self.pods, &claim.metadata.namespace, &claim.metadata.name);
+        users.into_iter().find(|pod| pod.view::<Pod>().status.phase == "Running")
     }
 
     /// The node's part (`expandOnPlugin`), as soon as a pod has the volume there.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
+use super::pv_protection::keep_finalizer;
 use super::simulated_disks::{CSI_DRIVER, OWN_DRIVERS, PROVISIONER, is_own_driver};
 use super::volume_snapshots::data_source::{DataSource, DataSources};
 use apimachinery::object::{Object, split_key};
@@ -203,9 +204,8 @@ impl VolumeProvisioner {
             ctx.client.delete(&PERSISTENT_VOLUMES, "", name, &DeleteOptions::default()).await?;
         }
         let Some(left) = ctx.client.find(&PERSISTENT_VOLUMES, "", name).await? else { return Ok(()) };
-        let mut left = left.to_value();
-        if text(&left, "metadata.uid") == volume.metadata.uid && remove_finalizers(&mut left, &[FINALIZER]) {
-            ctx.client.update(&PERSISTENT_VOLUMES, "", name, left).await?;
+        if left.metadata.uid == volume.metadata.uid {
+            keep_finalizer(ctx, &PERSISTENT_VOLUMES, &left, FINALIZER, false).await?;
         }
         Ok(())
     }

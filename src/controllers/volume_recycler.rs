@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use sync::Mutex;
 
 use super::controller::{Action, Reconcile};
+use super::pod_state::pods_with_claim;
 use super::volume_writes::{fail, set_volume_phase, unbind};
 use apimachinery::fields::FieldSelector;
-use apimachinery::labels::Selector;
 use apimachinery::object::Object;
 use apimachinery::options::{DeleteOptions, ListOptions};
 use apimachinery::quantity::Quantity;
@@ -23,7 +23,7 @@ use apis::core::event::EVENTS;
 use apis::core::persistent_volume::PERSISTENT_VOLUMES;
 use apis::core::pod::PODS;
 use apis::tree::{at, text};
-use apis::views::pod::Pod;
+use apis::views::pod::is_terminal;
 use client_go::lister::Lister;
 
 /// Where recycler pods are.
@@ -179,12 +179,9 @@ impl VolumeRecycler {
         if self.claims.get(namespace, claim).is_some() {
             return vec![];
         }
-        let uses = |pod: &Object| {
-            let view = pod.view::<Pod>();
-            !view.is_terminal() && view.spec.claims.has(&pod.metadata.name, claim)
-        };
-        let pods = self.pods.list(namespace, &Selector::everything());
-        pods.iter().filter(|pod| uses(pod)).map(|pod| pod.key()).collect()
+        let mut pods = pods_with_claim(&self.pods, namespace, claim);
+        pods.retain(|pod| !is_terminal(pod));
+        pods.iter().map(|pod| pod.key()).collect()
     }
 }
 
@@ -195,15 +192,12 @@ fn pod_name(volume: &str) -> String {
 
 fn recycler_pod(volume: &Value) -> Value {
     let share = at(volume, "spec.nfs");
-    let (source, least) = if share.is_null() {
-        (json!({"hostPath": {"path": at(volume, "spec.hostPath.path")}}), LEAST_SECONDS[0])
+    let (mounted, least) = if share.is_null() {
+        let path = at(volume, "spec.hostPath.path");
+        (json!({"name": "vol", "hostPath": {"path": path}}), LEAST_SECONDS[0])
     } else {
-        (json!({"nfs": {"server": share["server"], "path": share["path"]}}), LEAST_SECONDS[1])
+        (json!({"name": "vol", "nfs": {"server": share["server"], "path": share["path"]}}), LEAST_SECONDS[1])
     };
-    let mut mounted = json!({"name": "vol"});
-    if let (Some(mounted), Value::Object(source)) = (mounted.as_object_mut(), source) {
-        mounted.extend(source);
-    }
     json!({
         "metadata": {"name": pod_name(text(volume, "metadata.name"))},
         "spec": {

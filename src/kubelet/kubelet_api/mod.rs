@@ -139,10 +139,11 @@ impl Kubelet {
 
     /// What it counts of itself.
     async fn own_metrics(&self, now: Time) -> String {
-        let mut text = metrics::own(self.node_name(), &self.pods_here().await);
+        let pods = self.pods_here().await;
+        let mut text = metrics::own(self.node_name(), &pods);
         text.push_str(&self.working_pods());
         text.push_str(&volume_stats::metrics(&self.volumes_of_claims(now).await));
-        text.push_str(&self.volume_counts().await);
+        text.push_str(&self.volume_counts(&pods).await);
         self.shared.counted.render(&mut text);
         self.shared.counted.looks.render(&mut text, now);
         self.shared.context.metrics.render(&mut text);

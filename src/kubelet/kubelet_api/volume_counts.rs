@@ -36,10 +36,9 @@ fn plugin_of(source: &Value) -> &'static str {
 }
 
 impl Kubelet {
-    /// The whole family.
-    pub(super) async fn volume_counts(&self) -> String {
+    /// The whole family, of the pods of the node.
+    pub(super) async fn volume_counts(&self, pods: &[PodHere]) -> String {
         let mut counts: BTreeMap<[&'static str; 2], usize> = BTreeMap::new();
-        let pods = self.pods_here().await;
         for pod in pods.iter().filter(|pod| !pod.pod.is_terminal()) {
             let has_begun = !pod.running.is_empty() || pod.ended > 0;
             for volume in items(&pod.object.to_value(), "spec.volumes") {

@@ -51,36 +51,42 @@ impl CopiedBlocks<'_> {
 
 fn dd_bulk(player: &mut Player<'_>, call: &CopiedBlocks<'_>, path: &str, count: usize) {
     let fits = player.space_left(path).min(count);
-    if let Err(why) = player.fill_file(path, fits) {
-        return player.fail(&format!("dd: can't open '{path}': {why}\n"));
-    }
-    if fits < count {
-        player.fail(&format!("dd: error writing '{path}': {FULL}\n"));
-    }
-    tell(player, call, fits);
+    let written = player.fill_file(path, fits);
+    tell_written(player, call, (path, written), (fits, count));
 }
 
 fn dd_bytes(player: &mut Player<'_>, call: &CopiedBlocks<'_>) {
     let Some(content) = input(player, call) else { return };
     let wanted = call.wanted.unwrap_or(usize::MAX);
     let mut taken: Vec<u8> = content.into_iter().skip(call.skipped).take(wanted).collect();
+    let count = taken.len();
     match call.to {
         Some("/dev/null") => {}
         Some(path) => {
-            let count = taken.len();
             taken.truncate(player.space_left(path));
             let fits = taken.len();
-            if let Err(why) = player.write_file(path, taken) {
-                return player.fail(&format!("dd: can't open '{path}': {why}\n"));
-            }
-            if fits < count {
-                player.fail(&format!("dd: error writing '{path}': {FULL}\n"));
-            }
-            return tell(player, call, fits);
+            let written = player.write_file(path, taken);
+            return tell_written(player, call, (path, written), (fits, count));
         }
         None => player.say_bytes(&taken),
     }
-    tell(player, call, taken.len());
+    tell(player, call, count);
+}
+
+/// Whether a file was written, and how much of it found room.
+fn tell_written(
+    player: &mut Player<'_>,
+    call: &CopiedBlocks<'_>,
+    (path, written): (&str, Result<(), &'static str>),
+    (fits, count): (usize, usize),
+) {
+    if let Err(why) = written {
+        return player.fail(&format!("dd: can't open '{path}': {why}\n"));
+    }
+    if fits < count {
+        player.fail(&format!("dd: error writing '{path}': {FULL}\n"));
+    }
+    tell(player, call, fits);
 }
 
 /// Nothing where there is none, or too much: that is told already.
