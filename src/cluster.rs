@@ -130,6 +130,7 @@ use apis::scheme::Scheme;
 use apiserver::beside::Mounted;
 use apiserver::config::{ApiserverConfig, ConfigError};
 use apiserver::handler_chain::build_handler_chain;
+use apiserver::post_start_hooks::StartStep;
 use apiserver::registry::Registry;
 use apiserver::server::{self, Server, Tls};
 use apiserver::webhook::ServiceResolver;
@@ -156,7 +157,6 @@ pub use time::TimeError;
 
 use authenticating::authentication;
 use components::{AtWork, Parts, RunningComponents};
-use data_dir::takes_writes;
 use data_plane::DataPlane;
 use forked::{ForkedCluster, NamedForks};
 use inside::{ADMIN, ForHandles, Inside, MASTERS};
@@ -238,7 +238,7 @@ impl Cluster {
         debugging::observe(&mut apiserver, &config, (&kv, &storage), &flow);
         let interceptors = Interceptors::join(&mut apiserver);
         authenticating::follow(&mut apiserver, &config, &keys)?;
-        apiserver.health = apiserver.health.with("etcd", takes_writes(kv.clone(), &options.etcd), false);
+        let hooks = starting::checks(&mut apiserver, &config, &kv);
         apiserver.exposed = exposed.map(|listen| listen.address);
         let component_keys = keys.for_components(apiserver.authentication.issuer.clone());
         let (beside, traffic, pods) =
@@ -258,11 +258,10 @@ impl Cluster {
             flow: flow.clone(),
             outside: ServiceResolver::new(&own, entropy).over(&pods),
         };
-        let running = RunningComponents::new(&config, parts, kubelets, nodes)?;
         let background = background::begin(&kv, &config, &encryption);
         let inside = Arc::new(Inside {
             for_handles: ForHandles::keeping(&flow, config.keep_bodies),
-            running,
+            running: RunningComponents::new(&config, parts, kubelets, nodes)?,
             service,
             scheme,
             clock: clock.clone(),
@@ -277,11 +276,12 @@ impl Cluster {
             forks: NamedForks::default(),
             starter: start_fork,
             began_at,
+            hooks,
             shutdown,
         });
         let mut cluster = Cluster::around(beside.mount(handles::service(&inside)), background, inside);
         match at_work {
-            _ if cluster.inside.config.read_only => Box::pin(cluster.open(serving)).await?,
+            _ if cluster.inside.config.read_only => Box::pin(cluster.show(serving)).await?,
             Some(at_work) => Box::pin(cluster.go_on(&at_work, serving)).await?,
             None => Box::pin(cluster.set_up(&own, is_new, serving)).await?,
         }
@@ -313,6 +313,8 @@ impl Cluster {
         starting::ready(&inside);
         let address = self.address();
         background::follow_objects(&mut self._background, &inside, address);
+        inside.hooks.reach(StartStep::LooksAfterObjects);
+        inside.hooks.reach(StartStep::IdentityKept);
     }
 
     /// What every cluster starts with, then the components, then the port.
@@ -325,7 +327,8 @@ impl Cluster {
         let inside = self.inside.clone();
         let config = &inside.config;
         bootstrap::before_components(&self.client(), own).await?;
-        starting::wait_for_roles(&inside, &self.client()).await;
+        inside.hooks.reach(StartStep::NamespacesMade);
+        starting::wait_for_roles(&inside).await;
         node_changes::create_nodes(&inside, is_new).await?;
         inside.running.start_all(config).expect("its own components have names that it knows");
         leading::begin(&inside, &mut self._background);
@@ -335,6 +338,7 @@ impl Cluster {
             background::repair_stored(&mut self._background, &inside);
         }
         bootstrap::beside_components(&self.client(), ranges.api_server()).await?;
+        inside.hooks.reach(StartStep::ServiceMade);
         bootstrap::by_choice(&self.client(), &inside.scheme, config, is_new).await?;
         inside.create_system_pods().await?;
         self.publish().await?;
@@ -347,12 +351,20 @@ impl Cluster {
         Ok(())
     }
 
+    /// Everything is there and stays as it is.
+    async fn show(&mut self, serving: Option<Identity>) -> Result<(), StartError> {
+        starting::wait_for_informers(&self.inside).await;
+        self.open(serving).await
+    }
+
     /// Everything is there, and these were at work: they are again, from what their caches inherit.
     async fn go_on(&mut self, at_work: &AtWork, serving: Option<Identity>) -> Result<(), StartError> {
         let inside = self.inside.clone();
+        // Custom kinds are not waited for: a fork answers at once, and who asks for one of theirs waits.
         ready::wait_for_roles(&self.client()).await;
         node_changes::heed_stored(&inside).await?;
         inside.running.start_each(at_work);
+        inside.hooks.reach_all();
         self.open(serving).await?;
         self.ready();
         Ok(())

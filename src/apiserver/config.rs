@@ -19,6 +19,7 @@ use super::filters::interceptor::Interceptor;
 use super::flow_control::config::FlowControlOptions;
 use super::kubelet_client::KubeletLookup;
 use super::options::ServerRunOptions;
+use super::post_start_hooks::PostStartHooks;
 use super::registry::Registry;
 use super::shutdown::{Shutdown, ShutdownOptions};
 use super::traffic::Traffic;
@@ -56,6 +57,8 @@ pub struct ApiserverConfig {
     pub version: VersionInfo,
     /// What `/healthz`, `/livez` and `/readyz` ask, beside `ping`.
     pub health: HealthChecks,
+    /// How far the start has come; each hook is a check of its own.
+    pub post_start_hooks: PostStartHooks,
     /// How it ends, and how far that has come.
     pub shutdown: (ShutdownOptions, Shutdown),
     /// Which admission plugins run, and what each is told.
@@ -137,6 +140,7 @@ impl ApiserverConfig {
             audit: AuditConfig::default(),
             version: VersionInfo::default(),
             health: HealthChecks::default(),
+            post_start_hooks: PostStartHooks::default(),
             shutdown: (shutdown, Shutdown::default()),
             admission,
             own_admission: OwnAdmission::default(),

@@ -16,7 +16,7 @@ use super::authorizer::{Authorizer, AuthorizerReply, Decision};
 use super::config::{ApiserverConfig, ConfigError};
 use super::crd_handler::CrdHandler;
 use super::endpoints::handlers::long_work::LongWork;
-use super::endpoints::routes::healthz::{HealthCheck, at_once};
+use super::endpoints::routes::healthz::{Checked, HealthCheck, at_once};
 use super::endpoints::routes::openapi_documents::OpenApi;
 use super::endpoints::routes::zpages::ZPages;
 use super::endpoints::{EndpointContext, installer};
@@ -43,6 +43,7 @@ use super::filters::traffic::count_traffic;
 use super::filters::web_pages::keep_pages_out;
 use super::flow_control::FlowControl;
 use super::metrics::{Metrics, Render};
+use super::post_start_hooks::{HookSurroundings, StartStep, finished};
 use super::request::RequestInfo;
 use super::shutdown::Shutdown;
 use super::traffic::Traffic;
@@ -67,11 +68,22 @@ pub fn build_handler_chain(config: ApiserverConfig) -> Result<ApiService, Config
     let initializers = serve_initializers(&config.feature_gates, &config.scheme);
     let admission = Arc::new(admission(&config, &authorizer, &rbac)?);
     let filters = Filters::new(&config, &authorizer, decisions, &admission);
-    let ApiserverConfig { scheme, registry, clock, entropy, .. } = config;
+    let ApiserverConfig { scheme, registry, clock, entropy, post_start_hooks, .. } = config;
     let reviews = config.authentication.reviews(&clock);
     let openapi = OpenApi::new(&scheme, &config.schemas, &clock, &config.version.git_version);
     let flow_control = Arc::new(FlowControl::new(config.flow_control, &registry, &scheme, &clock));
     let long_work = LongWork::new(clock.clone());
+    let crds = CrdHandler::start(&registry, &scheme, &clock, &entropy, &config.pods);
+    post_start_hooks.follow_definitions(crds.synced());
+    let surroundings = HookSurroundings {
+        priority_and_fairness: config.flow_control.priority_and_fairness,
+        proxy_certificate: config.proxy_identity.0.is_some(),
+        roles: roles_are_known(rbac),
+        definitions: definitions_are_known(&crds),
+    };
+    let is_synced = all_known(&surroundings);
+    let health = config.health.with_readiness("informer-sync", at_once(is_synced));
+    let health = post_start_hooks.add_to(health, surroundings);
     let endpoints = Arc::new(EndpointContext {
         aggregator: Aggregator::new(
             &registry,
@@ -82,7 +94,7 @@ pub fn build_handler_chain(config: ApiserverConfig) -> Result<ApiService, Config
             &clock,
         ),
         authorizer: authorizer.clone(),
-        crds: CrdHandler::start(&registry, &scheme, &clock, &entropy, &config.pods),
+        crds,
         admission,
         scheme,
         registry,
@@ -101,14 +113,12 @@ pub fn build_handler_chain(config: ApiserverConfig) -> Result<ApiService, Config
         long_work,
         bodies: Default::default(),
         metrics: filters.metrics.clone(),
-        health: config
-            .health
-            .with("poststarthook/rbac/bootstrap-roles", roles_are_known(rbac), false)
-            .with_readiness("shutdown", goes_on(config.shutdown.1)),
+        health: health.with_readiness("shutdown", goes_on(config.shutdown.1)),
         initializers,
         openapi,
         beside: config.beside,
     });
+    post_start_hooks.reach(StartStep::HandlersBuilt);
     Ok(filters.around(endpoints))
 }
 
@@ -298,6 +308,22 @@ fn goes_on(shutdown: Shutdown) -> HealthCheck {
 }
 
 /// Ready is who may say what its own components may do.
-fn roles_are_known(rbac: Arc<Rbac>) -> HealthCheck {
-    at_once(move || if rbac.knows_bootstrap_roles() { Ok(()) } else { Err("not finished".into()) })
+fn roles_are_known(rbac: Arc<Rbac>) -> impl Fn() -> Checked + Clone {
+    move || finished(rbac.knows_bootstrap_roles())
+}
+
+/// Ready is who serves the custom kinds that there were before.
+fn definitions_are_known(crds: &CrdHandler) -> impl Fn() -> Checked + Clone + use<> {
+    let synced = crds.synced();
+    move || finished(*synced.borrow())
+}
+
+/// The server's own informers follow roles and definitions.
+fn all_known<R, D>(around: &HookSurroundings<R, D>) -> impl Fn() -> Checked + use<R, D>
+where
+    R: Fn() -> Checked + Clone,
+    D: Fn() -> Checked + Clone,
+{
+    let (roles, definitions) = (around.roles.clone(), around.definitions.clone());
+    move || roles().and_then(|()| definitions())
 }

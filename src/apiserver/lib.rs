@@ -20,6 +20,7 @@ pub mod kubelet_client;
 pub use endpoints::subresources::kubelet_server::serve as serve_kubelet;
 pub mod kubelet_options;
 pub mod metrics;
+pub mod post_start_hooks;
 pub mod request;
 pub mod shutdown;
 pub mod traffic;

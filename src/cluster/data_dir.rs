@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use apiserver::endpoints::routes::healthz::{HealthCheck, at_once};
+use apiserver::endpoints::routes::healthz::{HealthCheck, HealthChecks, at_once};
 use apiserver::storage::ByteStore;
 use apiserver::storage::options::EtcdOptions;
 
@@ -17,9 +17,22 @@ pub(super) fn pki(data_dir: &Path) -> PathBuf {
     data_dir.join("pki")
 }
 
-/// The check that upstream names `etcd`. A store that only reads serves what it has: it is alive, not ready.
+/// The checks that upstream names `etcd` and `etcd-readiness`. A store that only reads serves what it has: it
+/// is alive, not ready.
+pub(super) fn store_checks(health: HealthChecks, kv: &ByteStore, etcd: &EtcdOptions) -> HealthChecks {
+    let writes = takes_writes(kv.clone(), etcd);
+    let reads = match kv {
+        // What it has is in memory.
+        ByteStore::Own(_) => at_once(|| Ok(())),
+        ByteStore::Etcd(_) => writes.clone(),
+    };
+    let health = health.with_liveness("etcd", reads).with("etcd", writes.clone(), false);
+    health.with_readiness("etcd-readiness", writes)
+}
+
+/// Whether the store takes writes.
 #[cfg_attr(not(feature = "etcd"), allow(unused, reason = "without a client of etcd nobody is asked"))]
-pub(super) fn takes_writes(kv: ByteStore, etcd: &EtcdOptions) -> HealthCheck {
+fn takes_writes(kv: ByteStore, etcd: &EtcdOptions) -> HealthCheck {
     match kv {
         ByteStore::Own(kv) => at_once(move || kv.writable().map_err(|error| error.to_string())),
         ByteStore::Etcd(client) => {

@@ -20,6 +20,7 @@ use apimachinery::user::UserInfo;
 use apimachinery::wire::ApiService;
 use apis::scheme::Scheme;
 use apiserver::filters::interceptor::on_behalf_of;
+use apiserver::post_start_hooks::PostStartHooks;
 use apiserver::server::Server;
 use apiserver::shutdown::Shutdown;
 use apiserver::storage::{ByteStore, Storage};
@@ -56,6 +57,8 @@ pub(crate) struct Inside {
     pub(super) began_at: u64,
     /// Starts forks.
     pub(super) starter: Starter,
+    /// How far its start has come.
+    pub(super) hooks: PostStartHooks,
     /// How far its end has come.
     pub(super) shutdown: Shutdown,
 }

@@ -10,6 +10,7 @@ use super::service_families::advertised;
 use super::start_error::StartError;
 use super::{api_endpoints, authentication_trust, cluster_info, etcd_api, legacy_token_tracking};
 use apimachinery::user::UserInfo;
+use apiserver::post_start_hooks::StartStep;
 use apiserver::server::Server;
 use apiserver::storage::ByteStore;
 use client_go::client::Client;
@@ -47,7 +48,9 @@ impl Cluster {
         let Inside { config, keys, .. } = &*self.inside;
         let authentication = &config.apiserver.authentication;
         let trust = authentication_trust::data(authentication, keys.authority.certificate_pem())?;
-        Ok(authentication_trust::publish(&self.as_apiserver(), trust).await?)
+        authentication_trust::publish(&self.as_apiserver(), trust).await?;
+        self.inside.hooks.reach(StartStep::TrustPublished);
+        Ok(())
     }
 
     fn as_apiserver(&self) -> Client {

@@ -3,12 +3,16 @@
 
 use std::collections::BTreeSet;
 
+use super::config::Config;
+use super::data_dir::store_checks;
 use super::inside::Inside;
 use super::ready;
 use super::stored::APISERVER;
 use apimachinery::wire::ApiService;
 use apis::scheme::Scheme;
-use client_go::client::Client;
+use apiserver::config::ApiserverConfig;
+use apiserver::post_start_hooks::{PostStartHooks, StartStep};
+use apiserver::storage::ByteStore;
 use etcd::Revision;
 use flow::{Flow, Step};
 
@@ -28,9 +32,15 @@ pub(super) fn built(service: ApiService, flow: &Flow, scheme: &Scheme, opened_at
     service
 }
 
-/// The post-start hook that all wait for: authorizers know the roles.
-pub(super) async fn wait_for_roles(inside: &Inside, client: &Client) {
-    ready::wait_for_roles(client).await;
+/// The post-start hooks that all wait for: authorizers know the roles, custom kinds are served.
+pub(super) async fn wait_for_informers(inside: &Inside) {
+    ready::wait_for_roles(&inside.client()).await;
+    inside.hooks.custom_kinds_served().await;
+}
+
+/// As a first start has it, told.
+pub(super) async fn wait_for_roles(inside: &Inside) {
+    wait_for_informers(inside).await;
     tell(&inside.flow, || "post-start hooks start-system-namespaces-controller, rbac/bootstrap-roles".into());
 }
 
@@ -38,6 +48,31 @@ pub(super) async fn wait_for_roles(inside: &Inside, client: &Client) {
 pub(super) fn ready(inside: &Inside) {
     inside.running.ready();
     tell(&inside.flow, || "ready: it serves".into());
+}
+
+/// What the server is asked at `/healthz`, `/livez` and `/readyz`: how its store is, and how far its start
+/// has come, which whoever starts it tells the hooks.
+pub(super) fn checks(apiserver: &mut ApiserverConfig, config: &Config, kv: &ByteStore) -> PostStartHooks {
+    let health = std::mem::take(&mut apiserver.health);
+    apiserver.health = store_checks(health, kv, &config.apiserver.etcd);
+    apiserver.post_start_hooks = hooks(config);
+    apiserver.post_start_hooks.clone()
+}
+
+/// The steps that a cluster of this config takes.
+fn hooks(config: &Config) -> PostStartHooks {
+    use StartStep::{IdentityKept, LooksAfterObjects, NamespacesMade, ServiceMade, TrustPublished};
+    let has_port = config.listen.is_some();
+    let makes = !config.read_only;
+    let looks_after = makes && config.looks_after_itself;
+    let steps = [
+        (NamespacesMade, makes),
+        (ServiceMade, makes),
+        (TrustPublished, makes && (has_port || config.components.kubelets)),
+        (LooksAfterObjects, looks_after),
+        (IdentityKept, looks_after && has_port),
+    ];
+    PostStartHooks::expecting(steps.into_iter().filter(|(_, is_taken)| *is_taken).map(|(step, _)| step))
 }
 
 fn tell(flow: &Flow, what: impl FnOnce() -> String) {

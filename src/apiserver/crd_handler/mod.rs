@@ -54,6 +54,11 @@ impl CrdHandler {
         CrdHandler { synced, task: clock.spawn(sync.run()).abort_handle(), _converter: converter }
     }
 
+    /// Whether the definitions that there were at the start are served (`crd-informer-synced`).
+    pub(crate) fn synced(&self) -> watch::Receiver<bool> {
+        self.synced.clone()
+    }
+
     /// Waits until the definitions that there were at the start are served: after a restart, what is not
     /// known yet may still be.
     pub async fn wait_until_synced(&self) {

@@ -73,14 +73,14 @@ async fn the_server_says_who_and_how_it_is() {
         assert_eq!(server.call(&format!("GET {path}"), &Value::Null).await.text, "ok", "{path}");
     }
     assert_eq!(server.call("GET /readyz", &Value::Null).await.text, "ok");
-    assert_eq!(
-        server.call("GET /readyz?verbose", &Value::Null).await.text,
-        "[+]ping ok\n[+]poststarthook/rbac/bootstrap-roles ok\n[+]shutdown ok\nreadyz check passed\n"
-    );
-    assert_eq!(
-        server.call("GET /livez?verbose", &Value::Null).await.text,
-        "[+]ping ok\nlivez check passed\n"
-    );
+    let lines = server.call("GET /readyz?verbose", &Value::Null).await.text;
+    let first = "[+]ping ok\n[+]log ok\n[+]informer-sync ok\n[+]poststarthook/start-apiserver-admission-initializer ok\n";
+    assert!(lines.starts_with(first), "{lines}");
+    assert!(lines.contains("\n[+]poststarthook/rbac/bootstrap-roles ok\n"), "{lines}");
+    assert!(lines.ends_with("\n[+]shutdown ok\nreadyz check passed\n"), "{lines}");
+    let lines = server.call("GET /livez?verbose", &Value::Null).await.text;
+    assert!(!lines.contains("]informer-sync ") && !lines.contains("shutdown"), "{lines}");
+    assert!(lines.ends_with("\nlivez check passed\n"), "{lines}");
     let paths = server.get("/").await["paths"].as_array().unwrap().clone();
     assert!(paths.contains(&json!("/apis/apps/v1")) && paths.contains(&json!("/readyz/ping")));
     let metrics = server.call("GET /metrics", &Value::Null).await.text;

@@ -219,6 +219,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
         "apiserver::config",
         &[
             "apiserver::options",
+            "apiserver::post_start_hooks",
             "apimachinery",
             "apis",
             "apiserver::admission",
@@ -241,6 +242,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
             "entropy",
         ],
     ),
+    ("apiserver::post_start_hooks", &["apiserver::endpoints"]),
     (
         "apiserver::handler_chain",
         &[
@@ -258,6 +260,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
             "apiserver::filters",
             "apiserver::flow_control",
             "apiserver::metrics",
+            "apiserver::post_start_hooks",
             "component_base",
             "apiserver::request",
             "apiserver::shutdown",

@@ -35,6 +35,8 @@ pub struct HealthChecks {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HealthScope {
     Everywhere,
+    /// At `/livez` alone.
+    OfLiveness,
     /// Not at `/livez`: a server that fails it is not better when it is started anew.
     OfHealthAndReadiness,
     /// At `/readyz` alone.
@@ -43,7 +45,9 @@ enum HealthScope {
 
 impl Default for HealthChecks {
     fn default() -> HealthChecks {
-        HealthChecks { checks: vec![], slis: Arc::default() }.with("ping", at_once(|| Ok(())), true)
+        let none = HealthChecks { checks: vec![], slis: Arc::default() };
+        // Nothing buffers what is logged: who cannot write it answers nothing either.
+        none.with("ping", at_once(|| Ok(())), true).with("log", at_once(|| Ok(())), true)
     }
 }
 
@@ -53,6 +57,12 @@ impl HealthChecks {
     pub fn with(mut self, name: &str, check: HealthCheck, is_live: bool) -> HealthChecks {
         let asked = if is_live { HealthScope::Everywhere } else { HealthScope::OfHealthAndReadiness };
         self.checks.push((name.into(), check, asked));
+        self
+    }
+
+    /// With one more that is asked at `/livez` alone: another of that name says more at the other paths.
+    pub fn with_liveness(mut self, name: &str, check: HealthCheck) -> HealthChecks {
+        self.checks.push((name.into(), check, HealthScope::OfLiveness));
         self
     }
 
@@ -133,6 +143,7 @@ impl HealthChecks {
     fn of(&self, root: &str) -> Vec<&(String, HealthCheck, HealthScope)> {
         let is_asked = |asked: HealthScope| match asked {
             HealthScope::Everywhere => true,
+            HealthScope::OfLiveness => root == "livez",
             HealthScope::OfHealthAndReadiness => root != "livez",
             HealthScope::OfReadiness => root == "readyz",
         };
@@ -153,12 +164,15 @@ mod tests {
             let bytes = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap();
             (code, String::from_utf8(bytes.to_vec()).unwrap())
         };
-        let failed = "[+]ping ok\n[-]etcd failed: reason withheld\nreadyz check failed\n";
+        let failed = "[+]ping ok\n[+]log ok\n[-]etcd failed: reason withheld\nreadyz check failed\n";
         assert_eq!(text("readyz", None, "").await, (500, failed.into()));
         assert_eq!(text("readyz", None, "exclude=etcd").await, (200, "ok".into()));
-        let warned = "[+]ping ok\nwarn: some health checks cannot be excluded: no matches for \"a\",\"b\"\nlivez check passed\n";
+        let warned = "[+]ping ok\n[+]log ok\nwarn: some health checks cannot be excluded: no matches for \"a\",\"b\"\nlivez check passed\n";
         assert_eq!(text("livez", None, "verbose&exclude=b&exclude=a").await, (200, warned.into()));
-        assert_eq!(text("livez", None, "verbose").await, (200, "[+]ping ok\nlivez check passed\n".into()));
+        assert_eq!(
+            text("livez", None, "verbose").await,
+            (200, "[+]ping ok\n[+]log ok\nlivez check passed\n".into())
+        );
         assert_eq!(text("readyz", Some("ping"), "").await, (200, "ok".into()));
         assert!(checks.respond("readyz", Some("nothing"), &Query::default()).await.is_none());
     }
