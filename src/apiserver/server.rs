@@ -48,6 +48,7 @@ use apimachinery::wire::{ApiService, AskedBefore, PeerCertificates, PlainHttp, R
 use bad_requests::Explained;
 use clock::Clock;
 use executor::Executor;
+use network::plain_http::expect_tls;
 use response_body::sent;
 use tls_config::server_config;
 
@@ -184,7 +185,8 @@ impl Connection {
         let Some(tls) = &self.tls else {
             return self.talk(stream, None, Builder::new(Executor(self.clock.clone())), watcher).await;
         };
-        match tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
+        let handshake = async { tls.accept(expect_tls(stream).await?).await };
+        match tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await {
             Ok(Ok(mut stream)) => {
                 stream.get_mut().1.set_buffer_limit(Some(TLS_BUFFER_BYTES));
                 // TLS has agreed on the version: to wait for bytes that tell it would be to wait for ever.

@@ -18,7 +18,7 @@ use apis::scheme::Scheme;
 use apiserver::server::{self, Server, Tls};
 use clock::Clock;
 use etcd::Kv;
-use etcd_server::options::{ListenOptions, TlsOptions};
+use etcd_server::options::{ClientUrl, ListenOptions, TlsOptions};
 use etcd_server::values::Values;
 use etcd_server::{EtcdServer, ServerOptions};
 use pki::Identity;
@@ -78,6 +78,24 @@ async fn serve(
     serve_with(clock, options, service).await
 }
 
+/// Whether these flags can be followed, as far as that can be told before anything is made or opened; with
+/// what they say of TLS.
+///
+/// # Errors
+/// Which flag cannot be followed, and why.
+pub fn check(options: &ListenOptions) -> Result<Option<Tls>, EtcdApiError> {
+    refuse_exposed(options)?;
+    let tls = tls(&options.tls)?;
+    match options.listen_client_urls.iter().find(|url| url.is_secure) {
+        Some(url) if tls.is_none() => Err(wrong_url(url, &"https needs --cert-file and --key-file")),
+        _ => Ok(tls),
+    }
+}
+
+fn wrong_url(url: &ClientUrl, why: &dyn std::fmt::Display) -> EtcdApiError {
+    EtcdApiError(format!("--listen-client-urls {url}: {why}"))
+}
+
 /// Listens at each URL for a service that answers what is asked of etcd, unless everybody would get in.
 ///
 /// # Errors
@@ -87,16 +105,11 @@ pub async fn serve_with(
     options: &ListenOptions,
     service: ApiService,
 ) -> Result<Vec<Server>, EtcdApiError> {
-    refuse_exposed(options)?;
-    let tls = tls(&options.tls)?;
+    let tls = check(options)?;
     let mut servers = Vec::new();
     for url in &options.listen_client_urls {
-        let wrong = |why: &dyn std::fmt::Display| EtcdApiError(format!("--listen-client-urls {url}: {why}"));
-        let tls = match (&tls, url.is_secure) {
-            (None, true) => return Err(wrong(&"https needs --cert-file and --key-file")),
-            (tls, true) => tls.as_ref(),
-            (_, false) => None,
-        };
+        let wrong = |why: &dyn std::fmt::Display| wrong_url(url, why);
+        let tls = tls.as_ref().filter(|_| url.is_secure);
         let listener = server::bind(url.address).await.map_err(|error| wrong(&error))?;
         let server = Server::start_on(clock, listener, tls, service.clone());
         servers.push(server.map_err(|error| wrong(&error))?);

@@ -12,6 +12,8 @@ pub mod any_client_certificate;
 pub mod dns;
 pub mod passage;
 pub mod pipe;
+pub mod plain_http;
+pub mod rewound;
 pub mod weather;
 
 mod relay;

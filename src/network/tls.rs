@@ -17,6 +17,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
 
 use crate::any_client_certificate::AnyClientCertificate;
+use crate::plain_http::expect_tls;
+use crate::rewound::Rewound;
 
 /// Who serves over TLS. Cloning shares it.
 #[derive(Clone)]
@@ -98,14 +100,15 @@ impl TlsIdentity {
         Ok(TlsIdentity(Arc::new(config)))
     }
 
-    /// Takes a connection.
+    /// Takes a connection. Who speaks HTTP is told so, as Go's servers do.
     ///
     /// # Errors
     /// That who asks does not speak TLS, or does not trust this one.
-    pub async fn accept<Io>(&self, io: Io) -> io::Result<server::TlsStream<Io>>
+    pub async fn accept<Io>(&self, io: Io) -> io::Result<server::TlsStream<Rewound<Io>>>
     where
         Io: AsyncRead + AsyncWrite + Unpin,
     {
+        let io = expect_tls(io).await?;
         TlsAcceptor::from(self.0.clone()).accept(io).await
     }
 }
@@ -274,6 +277,19 @@ mod tests {
         let made = rcgen::generate_simple_self_signed(vec!["web.default.svc".into()]).unwrap();
         let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
         (TlsIdentity::new(chain.as_bytes(), key.as_bytes()).unwrap(), chain)
+    }
+
+    #[tokio::test]
+    async fn a_client_that_speaks_http_is_told_so() {
+        let (identity, _) = identity();
+        let (mut near, far) = connection();
+        let taken = tokio::spawn(async move { identity.accept(far).await.err().unwrap().to_string() });
+        near.write_all(b"GET / HTTP/1.1\r\nHost: web\r\n\r\n").await.unwrap();
+        let mut heard = String::new();
+        near.read_to_string(&mut heard).await.unwrap();
+        let said = "Client sent an HTTP request to an HTTPS server.\n";
+        assert_eq!(heard, format!("HTTP/1.0 400 Bad Request\r\n\r\n{said}"));
+        assert_eq!(taken.await.unwrap(), "client sent an HTTP request to an HTTPS server");
     }
 
     #[tokio::test]

@@ -111,6 +111,8 @@ impl Etcd {
             CalledAs::Etcd => Ending::listen()?,
             CalledAs::Subcommand => Ending::of_service()?,
         };
+        // Who cannot be served leaves no folder behind.
+        etcd_api::check(&self.listen).map_err(|error| Failure(error.to_string()))?;
         let held = Arc::new(HeldStore::new(self.store()?));
         if called == CalledAs::Subcommand {
             held.kv().map_err(|status| Failure(status.message))?;

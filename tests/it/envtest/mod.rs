@@ -176,8 +176,11 @@ fn what_cannot_be_is_refused_with_the_reason() {
         assert!(said.contains(wanted), "{flags:?}: {said}");
     }
     assert!(refused("etcd", vec!["-nonsense".into()]).contains("flag provided but not defined: -nonsense"));
-    let url = "--listen-client-urls=https://127.0.0.1:0";
-    assert!(refused("etcd", vec![url.into()]).contains("https needs --cert-file and --key-file"));
+    let url = "--listen-client-urls=https://127.0.0.1:0".to_owned();
+    let unmade = plane.assets().join("unmade");
+    let data = format!("--data-dir={}", unmade.display());
+    assert!(refused("etcd", vec![url, data]).contains("https needs --cert-file and --key-file"));
+    assert!(!unmade.exists(), "who is refused leaves nothing behind");
     let port = plane.etcd_port();
     let taken = format!("--listen-client-urls=http://127.0.0.1:{port}");
     let data = format!("--data-dir={}", plane.assets().display());

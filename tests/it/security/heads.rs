@@ -15,6 +15,28 @@ async fn said(target: &Target, text: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_speaks_http_where_tls_is_spoken_is_told_so() {
+    let (cluster, _) = listening().await;
+    let address = cluster.address().unwrap();
+    for head in [
+        "GET /api HTTP/1.1",
+        "HEAD / HTTP/1.1",
+        "POST /api HTTP/1.1",
+        "PUT /api HTTP/1.1",
+        "OPTIONS * HTTP/1.1",
+    ] {
+        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        stream.write_all(format!("{head}\r\nHost: a\r\n\r\n").as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        // What it has not read may reset the connection behind its answer, as Go's does.
+        let _ = stream.read_to_string(&mut answer).await;
+        let said = "Client sent an HTTP request to an HTTPS server.\n";
+        assert_eq!(answer, format!("HTTP/1.0 400 Bad Request\r\n\r\n{said}"), "{head}");
+    }
+    cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn heads_are_refused_as_gos_server_refuses_them() {
     let (cluster, access) = listening().await;
     let target = admin(&access);
