@@ -15,7 +15,6 @@ use apimachinery::time::rfc3339;
 use apimachinery::watch::WatchEvent;
 use apis::core::event::EVENTS;
 use apis::core::node::NODES;
-use apis::views::node::Node;
 use client_go::client::Client;
 use kubelet::node_group::is_simulated;
 
@@ -55,7 +54,7 @@ async fn watch(inside: &Inside, client: &Client, known: &mut FollowedNodes) -> R
     });
     for node in list.items.iter() {
         take(inside, client, known, node).await;
-        tell_of_cordon(inside, node);
+        tell_kubelet(inside, node);
     }
     let revision = Some(list.resource_version.to_string());
     let options = ListOptions { resource_version: revision, ..ListOptions::default() };
@@ -64,7 +63,7 @@ async fn watch(inside: &Inside, client: &Client, known: &mut FollowedNodes) -> R
         match &event {
             WatchEvent::Added(node) | WatchEvent::Modified(node) => {
                 take(inside, client, known, node).await;
-                tell_of_cordon(inside, node);
+                tell_kubelet(inside, node);
             }
             WatchEvent::Deleted(node) if known.remove(&*node.metadata.name).is_some() => {
                 inside.running.forget(&node.metadata.name);
@@ -76,10 +75,11 @@ async fn watch(inside: &Inside, client: &Client, known: &mut FollowedNodes) -> R
     Ok(())
 }
 
-/// Its kubelet hears here whether pods may come: no kubelet watches its own Node, since there are many.
-fn tell_of_cordon(inside: &Inside, node: &Object) {
+/// Its kubelet hears here what others have written into it: no kubelet watches its own Node, since there are
+/// many.
+fn tell_kubelet(inside: &Inside, node: &Object) {
     if let Some(kubelet) = inside.running.kubelet(&node.metadata.name) {
-        kubelet.note_cordon(node.view::<Node>().spec.unschedulable);
+        kubelet.note_node(node);
     }
 }
 

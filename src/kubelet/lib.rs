@@ -36,6 +36,7 @@ pub mod device_group;
 mod device_health;
 pub mod device_plugins;
 mod device_slices;
+mod node_amounts;
 pub mod node_config;
 pub mod node_group;
 mod node_lease;

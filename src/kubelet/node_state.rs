@@ -88,6 +88,10 @@ pub(crate) struct NodeState {
     pub(crate) mirror_gone: Notify,
     /// No pod is to be placed there, as it was told last.
     pub(crate) is_cordoned: AtomicBool,
+    /// Others have written amounts that are not as a kubelet leaves them.
+    pub(crate) is_amended: AtomicBool,
+    /// That is so from now on.
+    pub(crate) amended: Notify,
 }
 
 #[derive(Default)]

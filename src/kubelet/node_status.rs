@@ -5,6 +5,7 @@
 //! every five minutes all the same.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -12,6 +13,7 @@ use serde_json::{Value, json};
 use super::container_runtime::services::Image;
 use super::csi_node;
 use super::dependencies::Dependencies;
+use super::node_amounts;
 use super::node_lease::NodeLease;
 use super::node_state::{SaidCondition, event_of};
 use super::node_system_info::NodeSystemInfo;
@@ -71,21 +73,19 @@ pub(crate) async fn run(kubelet: Arc<Dependencies>) {
             tracing::debug!(node, %status, "failed to ensure lease exists");
             was_silent = true;
         }
-        let pause = context.entropy.jitter(LEASE_PERIOD.min(frequency), 0.04);
-        let (clock, changed) = (&context.clock, kubelet.state.changed.notified());
-        let has_news = match &renewed {
-            Ok(()) if !is_owed && !was_silent => clock.timeout_of_beat(&uid, pause, changed).await.is_ok(),
-            _ => clock.timeout(pause, changed).await.is_ok(),
-        };
+        let is_calm = renewed.is_ok() && !is_owed && !was_silent;
+        let has_news = wait_for_news(&kubelet, &uid, looked_at, is_calm).await;
         let now = context.clock.now();
         if !has_news && (now - looked_at).to_std().is_ok_and(|age| age < frequency) {
             continue;
         }
         looked_at = now;
+        let is_amended = kubelet.state.is_amended.swap(false, Ordering::Relaxed);
         let images = kubelet.node.runtime.list_images(0, now).1;
         let is_stale = (now - reported_at).to_std().is_ok_and(|age| age >= REPORT_PERIOD);
         let is_back = was_silent && renewed.is_ok();
-        if !has_news && !is_back && !is_stale && !is_owed && images == reported_images {
+        let is_same = !is_amended && images == reported_images;
+        if !has_news && !is_back && !is_stale && !is_owed && is_same {
             continue;
         }
         let conditions = kubelet.state.conditions();
@@ -101,6 +101,30 @@ pub(crate) async fn run(kubelet: Arc<Dependencies>) {
             }
         }
     }
+}
+
+/// Waits until the node says something new of itself, which is answered, or it is time to renew the Lease or
+/// to look at the status. What others have written is looked at in time, however little happens.
+async fn wait_for_news(kubelet: &Dependencies, uid: &Arc<str>, looked_at: Time, is_calm: bool) -> bool {
+    let (context, state) = (&kubelet.context, &kubelet.state);
+    let (clock, frequency) = (&context.clock, kubelet.config.options.node_status_update_frequency);
+    let pause = context.entropy.jitter(LEASE_PERIOD.min(frequency), 0.04);
+    let news = async {
+        tokio::select! {
+            biased;
+            () = state.changed.notified() => true,
+            () = state.amended.notified() => false,
+        }
+    };
+    let heard = if state.is_amended.load(Ordering::Relaxed) {
+        let age = (clock.now() - looked_at).to_std().unwrap_or_default();
+        clock.timeout(pause.min(frequency.saturating_sub(age)), news).await
+    } else if is_calm {
+        clock.timeout_of_beat(uid, pause, news).await
+    } else {
+        clock.timeout(pause, news).await
+    };
+    heard.unwrap_or(false)
 }
 
 /// `registerWithAPIServer`: creates the Node, or brings the one that is there up to date.
@@ -149,6 +173,7 @@ async fn report(kubelet: &Dependencies, now: Time) -> Result<(), Status> {
         return Ok(());
     }
     let written = found.view::<Node>();
+    status["allocatable"] = json!(node_amounts::allocatable(config, &written.status));
     for condition in status["conditions"].as_array_mut().into_iter().flatten() {
         let is_same = |old: &&apis::views::meta::Condition| {
             old.condition_type == condition["type"] && old.status == condition["status"]

@@ -1,4 +1,5 @@
-//! The Nodes of kubelets in a process of their own: whether they are cordoned, which kubelets tell of.
+//! The Nodes of kubelets in a process of their own, which hear here what others have written into them:
+//! whether they are cordoned, and what they have.
 
 use std::sync::Arc;
 
@@ -6,7 +7,6 @@ use crate::cluster::components::RunningComponents;
 use apimachinery::fields::FieldSelector;
 use apimachinery::object::Object;
 use apis::core::node::NODES;
-use apis::views::node::Node;
 use client_go::component::ComponentContext;
 use client_go::shared_informer::{Deleted, ResourceEventHandler};
 
@@ -18,23 +18,23 @@ pub(super) fn follow(context: &ComponentContext, running: &Arc<RunningComponents
         _ => FieldSelector::default(),
     };
     let informer = context.informers.informer_for(&NODES, "", selector);
-    informer.add_handler(CordonedNodes { running: running.clone() });
+    informer.add_handler(OwnNodes { running: running.clone() });
     context.informers.start(&context.tasks);
 }
 
-struct CordonedNodes {
+struct OwnNodes {
     running: Arc<RunningComponents>,
 }
 
-impl CordonedNodes {
+impl OwnNodes {
     fn look(&self, node: &Object) {
         if let Some(kubelet) = self.running.kubelet(&node.metadata.name) {
-            kubelet.note_cordon(node.view::<Node>().spec.unschedulable);
+            kubelet.note_node(node);
         }
     }
 }
 
-impl ResourceEventHandler for CordonedNodes {
+impl ResourceEventHandler for OwnNodes {
     fn on_add(&self, new: &Arc<Object>, _is_initial_list: bool) {
         self.look(new);
     }

@@ -1,5 +1,5 @@
-//! Containers that have ended are removed, and their logs with them; resources that plugins give out; what
-//! kubelets say of nodes that are cordoned, and of names that are too many.
+//! Containers that have ended are removed, and their logs with them; resources that plugins give out, and
+//! those that others advertise; what kubelets say of nodes that are cordoned, and of names that are too many.
 
 use std::time::Duration;
 
@@ -180,5 +180,44 @@ async fn a_container_that_fails_again_and_again_waits_as_long_as_is_said() {
     let message = status["state"]["waiting"]["message"].as_str().unwrap();
     assert!(message.starts_with("back-off 3s restarting failed container=c"), "{message}");
     assert!(status["restartCount"].as_i64().unwrap() >= 8, "{status}");
+    cluster.stop().await;
+}
+
+/// An amount of the first node's, as `capacity` or `allocatable`.
+async fn amount(cluster: &Cluster, part: &str, resource: &str) -> Value {
+    let node = cluster.client().get(&NODES, "", "node-1").await.unwrap().to_value();
+    node["status"][part][resource].clone()
+}
+
+/// As somebody advertises an extended resource, who writes into the node's status what it has; a kubelet
+/// looks at that when it looks at its status next.
+#[tokio::test]
+async fn what_others_say_a_node_has_pods_may_use_until_it_is_withdrawn() {
+    let cluster = start(Config::new().nodes(1)).await;
+    let dongle = "example.com/dongle";
+    let say = async |status: Value| {
+        let status = json!({"status": status});
+        let said = cluster.client().patch_status(&NODES, "", "node-1", PatchType::Merge, &status).await;
+        said.unwrap();
+        pass(&cluster, 10).await;
+    };
+    say(json!({"capacity": {dongle: "4"}})).await;
+    assert_eq!(amount(&cluster, "allocatable", dongle).await, "4");
+    let wants = |count: u32| {
+        let resources = json!({"limits": {dongle: count.to_string()}});
+        json!({"containers": [{"name": "c", "image": "nginx", "resources": resources}]})
+    };
+    run(&cluster, "fits", wants(3)).await;
+    run(&cluster, "waits", wants(2)).await;
+    pass(&cluster, 5).await;
+    assert_eq!(pod(&cluster, "fits").await["status"]["phase"], "Running");
+    assert_eq!(pod(&cluster, "waits").await["spec"]["nodeName"], Value::Null);
+    say(json!({"capacity": {dongle: null}})).await;
+    assert_eq!(amount(&cluster, "allocatable", dongle).await, Value::Null);
+    // What is the kubelet's own it puts right.
+    say(json!({"capacity": {"cpu": "100"}, "allocatable": {"cpu": "100"}})).await;
+    for part in ["capacity", "allocatable"] {
+        assert_eq!(amount(&cluster, part, "cpu").await, "8", "{part}");
+    }
     cluster.stop().await;
 }
