@@ -110,7 +110,7 @@ impl PodWorker {
             Some(mounting) => mounting.look_around(now),
             None => self.mounting = Some(Box::new(Mounting::of_running(&self.object, now))),
         }
-        self.refresh()
+        self.refresh(now)
     }
 
     /// None when the container does not run; nothing in it when the command is not known. What it left is

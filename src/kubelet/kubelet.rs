@@ -393,7 +393,7 @@ impl Kubelet {
         entry.tell_of_turn();
         let due = loan.due;
         set_timer(entry, timers, &loan.uid, due);
-        if let Some(fetch) = loan.take_fetch() {
+        if let Some(fetch) = loan.take_fetch(now) {
             fetches.push(fetch);
             self.pods.changed.notify_one();
         }

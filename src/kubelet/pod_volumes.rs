@@ -87,24 +87,24 @@ impl PodWorker {
     }
 
     /// What it wants to have fetched, once.
-    pub fn take_fetch(&mut self) -> Option<Fetch> {
+    pub fn take_fetch(&mut self, now: Time) -> Option<Fetch> {
         let asks = self.mounting.as_mut().is_some_and(|mounting| std::mem::take(&mut mounting.asks));
-        asks.then(|| self.fetch()).flatten()
+        asks.then(|| self.fetch(now)).flatten()
     }
 
     /// What it wants to know of afresh, because somebody looks.
-    pub fn refresh(&self) -> Option<Fetch> {
+    pub fn refresh(&self, now: Time) -> Option<Fetch> {
         let looks = self
             .mounting
             .as_ref()
             .is_some_and(|mounting| mounting.is_looked_at_again() && mounting.is_fetched());
-        looks.then(|| self.fetch()).flatten()
+        looks.then(|| self.fetch(now)).flatten()
     }
 
-    fn fetch(&self) -> Option<Fetch> {
+    fn fetch(&self, now: Time) -> Option<Fetch> {
         let metadata = &self.object.metadata;
         self.mounting.as_ref().map(|mounting| Fetch {
-            wanted: mounting.wanted.iter().filter(|wanted| !mounting.has(wanted)).cloned().collect(),
+            wanted: mounting.wanted.iter().filter(|wanted| !mounting.has(wanted, now)).cloned().collect(),
             namespace: metadata.namespace.clone(),
             name: metadata.name.clone(),
             uid: metadata.uid.as_str().into(),
@@ -117,10 +117,7 @@ impl PodWorker {
     /// Hands over what was found; a sync follows.
     pub fn provide(&mut self, mut found: Sources, node: &NodeRuntime, now: Time) {
         let Some(mounting) = &mut self.mounting else { return };
-        let old_tokens = mounting.sources.iter().flat_map(|sources| sources.iter());
-        let old_tokens = old_tokens.filter(|(_, old)| matches!(old, Found::Token(_)));
-        let old_tokens: Vec<_> = old_tokens.map(|(source, token)| (source.clone(), token.clone())).collect();
-        found.extend(old_tokens);
+        keep_tokens(mounting.sources.as_deref(), &mut found);
         // What was there and is gone stays mounted, unless the pod does without.
         for (source, found) in &mut found {
             let old = mounting.sources.as_ref().and_then(|sources| sources.get(source));
@@ -377,6 +374,16 @@ impl PodWorker {
             }
         }
         self.keep(written);
+    }
+}
+
+/// Keeps the tokens that there are in place of those that nobody asked for or that were refused: a stale one
+/// is better than none.
+fn keep_tokens(old: Option<&Sources>, found: &mut Sources) {
+    for (source, token) in old.into_iter().flatten().filter(|(_, old)| matches!(old, Found::Token(_))) {
+        if !matches!(found.get(source), Some(Found::Token(_))) {
+            found.insert(source.clone(), token.clone());
+        }
     }
 }
 

@@ -121,7 +121,9 @@ impl Kubelet {
 
     /// Has what containers of a pod look at fetched again, because somebody looks at them.
     async fn refresh_pod(&self, namespace: &str, pod: &str) {
-        let Some(fetch) = self.pods.look(namespace, pod, PodWorker::refresh).await.flatten() else { return };
+        let now = self.shared.context.clock.now();
+        let refresh = |worker: &PodWorker| worker.refresh(now);
+        let Some(fetch) = self.pods.look(namespace, pod, refresh).await.flatten() else { return };
         let sources = fetch.perform(&self.shared.context.client).await;
         if let Some(loan) = self.pods.borrow(namespace, pod).await {
             self.provide(loan, sources, self.shared.context.clock.now()).await;

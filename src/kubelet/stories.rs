@@ -90,7 +90,7 @@ fn tell(mut pod: Value, delete_at: Option<Duration>, until: Duration) -> Vec<Val
         }
         let mut happenings = Vec::new();
         worker.sync(&node, now, &mut happenings);
-        if worker.take_fetch().is_some() {
+        if worker.take_fetch(now).is_some() {
             worker.provide(Sources::new(), &node, now);
             worker.sync(&node, now, &mut happenings);
         }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use super::bound_token::BoundToken;
 use super::claims;
 use super::devices::{self, DeviceClaim};
 use super::sources::{Found, Source, Sources};
@@ -81,9 +82,8 @@ impl Fetch {
         let spec = json!({"audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": bound});
         let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec});
         let (namespace, account) = (&self.namespace, &self.service_account);
-        let answer = client.create_subresource(&SERVICE_ACCOUNTS, namespace, account, "token", body).await;
-        match answer.map(|answer| answer["status"]["token"].as_str().map(str::to_owned)) {
-            Ok(token) => Found::Token(token.unwrap_or_default()),
+        match client.create_subresource(&SERVICE_ACCOUNTS, namespace, account, "token", body).await {
+            Ok(answer) => Found::Token(BoundToken::of(&answer)),
             Err(Status { message, .. }) => Found::Missing(format!("failed to fetch token: {message}")),
         }
     }

@@ -5,6 +5,7 @@
 //! fetched, whether all volumes can be mounted, and for each container its variables, its mounts and the
 //! files in them. It must not know what runs: whoever starts containers is handed what they find.
 
+pub mod bound_token;
 pub mod fetch;
 pub mod sources;
 

@@ -137,10 +137,12 @@ impl Mounting {
         sources::is_optional(&self.detail, source) && answers.is_none_or(|answers| answers.is_optional)
     }
 
-    /// A token serves until its pod has gone, and what was claimed is had until then.
-    pub(crate) fn has(&self, source: &Source) -> bool {
-        let found = self.sources.as_ref().and_then(|sources| sources.get(source));
-        matches!(found, Some(Found::Token(_))) || (self.is_mounted && is_claimed(source))
+    /// A token serves until it is stale, and what was claimed is had until its pod has gone.
+    pub(crate) fn has(&self, source: &Source, now: Time) -> bool {
+        match self.sources.as_ref().and_then(|sources| sources.get(source)) {
+            Some(Found::Token(token)) => !token.is_stale(now),
+            _ => self.is_mounted && is_claimed(source),
+        }
     }
 
     /// What a pod is told whose Secrets for registries are not all there (`getPullSecretsForPod`); its images

@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
+use super::bound_token::BoundToken;
 use super::in_use::ClaimedVolume;
 use apimachinery::object::Object;
 use apis::views::pod_detail::{ContainerDetail, KeyedSource, PodDetail, TokenSource, Volume};
@@ -41,7 +42,7 @@ pub enum Found {
     /// A ConfigMap or a Secret.
     Object(Arc<Keyed>),
     /// The token.
-    Token(String),
+    Token(BoundToken),
     /// The services.
     Services(Vec<Arc<Object>>),
     /// The volume behind a claim.

@@ -186,9 +186,9 @@ fn of_objects(
             source.secret.iter().try_for_each(|it| keyed(facts, it, true, mode, &mut files))?;
             source.downward_api.iter().for_each(|it| downward_files(facts, it, own, mode, &mut files));
             if let Some(token) = &source.service_account_token
-                && let Some(Found::Token(text)) = facts.sources.get(&sources::token(token))
+                && let Some(Found::Token(bound)) = facts.sources.get(&sources::token(token))
             {
-                files.insert(token.path.clone(), File::new(text.clone().into_bytes(), mode));
+                files.insert(token.path.clone(), File::new(bound.text.clone().into_bytes(), mode));
             }
             Ok(())
         })

@@ -1,5 +1,6 @@
 //! Containers that have ended are removed, and their logs with them; resources that plugins give out, and
-//! those that others advertise; what kubelets say of nodes that are cordoned, and of names that are too many.
+//! those that others advertise; tokens that are renewed; what kubelets say of nodes that are cordoned, and of
+//! names that are too many.
 
 use std::time::Duration;
 
@@ -219,5 +220,31 @@ async fn what_others_say_a_node_has_pods_may_use_until_it_is_withdrawn() {
     for part in ["capacity", "allocatable"] {
         assert_eq!(amount(&cluster, part, "cpu").await, "8", "{part}");
     }
+    cluster.stop().await;
+}
+
+/// What upstream's `test/e2e/auth/service_accounts.go` looks at of a client in a pod: it uses one token after
+/// the other, and none that has expired.
+#[tokio::test]
+async fn a_token_in_a_volume_is_renewed_before_it_expires() {
+    let cluster = start(Config::new().nodes(1)).await;
+    let folder = "/var/run/secrets/kubernetes.io/serviceaccount";
+    let authority = json!({"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]});
+    let sources = json!([{"serviceAccountToken": {"path": "token", "expirationSeconds": 600}}, {"configMap": authority}]);
+    let container = json!({"name": "c", "image": "registry.k8s.io/e2e-test-images/agnhost:2.53",
+        "args": ["inclusterclient"], "volumeMounts": [{"name": "access", "mountPath": folder}]});
+    let spec = json!({"containers": [container],
+        "volumes": [{"name": "access", "projected": {"sources": sources}}]});
+    run(&cluster, "client", spec).await;
+    pass(&cluster, 1500).await;
+    let (code, log) = log(&cluster, "client", "").await;
+    assert_eq!(code, 200, "{log}");
+    assert!(!log.contains("status=failed"), "{log}");
+    let headers = log.lines().filter_map(|line| line.split_once("authz_header="));
+    let mut tokens: Vec<&str> = headers.map(|(_, header)| header).collect();
+    assert!(tokens.len() > 40, "{log}");
+    tokens.dedup();
+    // Each is used for eight minutes, and found to be stale within one more.
+    assert_eq!(tokens.len(), 3, "{log}");
     cluster.stop().await;
 }
