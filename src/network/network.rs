@@ -253,12 +253,13 @@ impl Network {
         Ok(answer.filter(|answer| answer.len() <= MAX_DATAGRAM_BYTES))
     }
 
-    /// Where a passage leads, and through what weather. What stays within a host passes nobody.
+    /// Where a passage leads, and through what weather. What stays within a host passes nobody; but a port of
+    /// the host may lead elsewhere for its own processes, too.
     async fn way(&self, asked: Passage) -> Result<(Passage, Mishaps), Obstacle> {
-        if asked.from.ip() == asked.to.ip() {
-            return Ok((asked, Mishaps::default()));
-        }
         let passage = self.routed(asked).await?;
+        if passage.from.ip() == passage.to.ip() {
+            return Ok((passage, Mishaps::default()));
+        }
         let conditions = self.0.weather.between(passage.from.ip(), passage.to.ip());
         if conditions.is_partition {
             return Err(Obstacle::TimedOut);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
 use futures::FutureExt;
-use kubarium::apimachinery::options::PatchType;
+use kubarium::apimachinery::options::{DeleteOptions, PatchType};
 use kubarium::apis::core::service::SERVICES;
 use kubarium::network::Obstacle;
 use serde_json::{Value, json};
@@ -61,6 +61,29 @@ async fn a_service_leads_to_all_its_pods_by_each_of_its_addresses() {
     }
     let said = net.get(client, SocketAddr::new(first, 80), "/").await.unwrap();
     assert!(said.contains(&format!("RemoteAddr: {client}:")), "{said}");
+    net.cluster.stop().await;
+}
+
+/// What upstream's `test/e2e/network/networking.go` asks from a pod of its node's network: the port of a
+/// Service at the node itself, until the Service is gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_reaches_services_at_its_own_ports() {
+    let net = Net::start().await;
+    net.pod("web-1", whoami()).await;
+    let service = net.create(&SERVICES, web(json!({"type": "NodePort"}))).await;
+    let port = u16::try_from(service["spec"]["ports"][0]["nodePort"].as_u64().unwrap()).unwrap();
+    let node: IpAddr = "172.18.0.2".parse().unwrap();
+    let ports = [node, "127.0.0.1".parse().unwrap()].map(|address| SocketAddr::new(address, port));
+    let asked = &net;
+    for to in ports {
+        let answered = asked.until(|| host_name(asked, node, to).boxed()).await;
+        assert_eq!(answered, "web-1", "{to}");
+    }
+    net.client.delete(&SERVICES, "default", "web", &DeleteOptions::default()).await.unwrap();
+    for to in ports {
+        let look = || async move { asked.cluster.network().connect(node, to).await.err() }.boxed();
+        assert_eq!(asked.until(look).await.obstacle, Obstacle::Refused, "{to}");
+    }
     net.cluster.stop().await;
 }
 
