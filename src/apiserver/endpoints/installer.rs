@@ -201,7 +201,10 @@ fn scope(
             route(&parts.headers, matches!(&*ctx.info.verb, "list" | "watch"))
         };
         is_routed
-            .and_then(|()| negotiate(&parts.headers, &query, restrictions(&kind)))
+            .and_then(|()| {
+                let is_streamed = is_streamed_list(&ctx.info.verb, &query);
+                negotiate(&parts.headers, &query, restrictions(&kind, is_streamed))
+            })
             .map_err(|status| Box::new(negotiated_status_response(&parts.headers, status, wants_objects)))?
     };
     if let Some(warning) = kind.deprecated {
@@ -228,8 +231,16 @@ fn scope(
     Ok((scope, input))
 }
 
-fn restrictions(kind: &Kind) -> Restrictions {
-    let with_table = kind.verbs.iter().any(|verb| &**verb == "get");
+/// Whether it is a watch that begins with what is there and says when that is over (`isListWatchRequest`).
+fn is_streamed_list(verb: &str, query: &Query) -> bool {
+    let is_set = |name: &str| query.flag(name) == Some(true);
+    verb == "watch" && is_set("sendInitialEvents") && is_set("allowWatchBookmarks")
+}
+
+/// What streams a list has no rows (`watchListEndpointRestrictions`): informers would not know what to do
+/// with them.
+fn restrictions(kind: &Kind, is_streamed: bool) -> Restrictions {
+    let with_table = !is_streamed && kind.verbs.iter().any(|verb| &**verb == "get");
     Restrictions::Objects { with_table, is_custom: kind.is_custom }
 }
 
