@@ -89,12 +89,16 @@ impl StandardInput {
         self.bytes += bytes.len();
         self.unfinished.extend_from_slice(bytes);
         let text = self.take_whole();
+        self.hear(after, text);
+        true
+    }
+
+    fn hear(&mut self, after: Duration, text: String) {
         match self.pieces.last_mut() {
             Some((at, last)) if *at == after => last.push_str(&text),
             _ if text.is_empty() => {}
             _ => self.pieces.push((after, text)),
         }
-        true
     }
 
     /// The window has another size; what is over [`MAX_SIZES`] nobody hears.
@@ -126,9 +130,13 @@ impl StandardInput {
         text
     }
 
-    /// Nobody says anything any more.
+    /// Nobody says anything any more: of a letter that is never finished the bytes are heard.
     pub fn close(&mut self, after: Duration) {
-        self.closed.get_or_insert(after);
+        if self.closed.is_none() {
+            let rest = byte_text::text_of(&std::mem::take(&mut self.unfinished));
+            self.hear(after, rest);
+            self.closed = Some(after);
+        }
     }
 }
 
@@ -154,6 +162,23 @@ mod tests {
         closed.close(Duration::ZERO);
         closed.pipe(Duration::ZERO, b"late");
         assert!(!closed.is_over());
+    }
+
+    #[test]
+    fn every_byte_is_heard_also_when_no_letter_comes_of_it() {
+        let heard = |parts: &[&[u8]]| {
+            let mut input = StandardInput::new(false);
+            parts.iter().for_each(|part| input.pipe(Duration::ZERO, part));
+            let before: usize = input.pieces.iter().map(|(_, text)| byte_text::byte_count(text)).sum();
+            input.close(Duration::from_secs(1));
+            let all: String = input.pieces.iter().map(|(_, text)| text.as_str()).collect();
+            (before, byte_text::bytes_of(&all).into_owned())
+        };
+        for byte in 0..=255 {
+            assert_eq!(heard(&[&[byte]]).1, [byte]);
+        }
+        assert_eq!(heard(&[b"\xc3", b"\xa9"]), (2, "\u{e9}".into()));
+        assert_eq!(heard(&[b"a\xe2", b"\x82"]), (1, b"a\xe2\x82".to_vec()), "the rest may be still to come");
     }
 
     #[test]
