@@ -13,6 +13,7 @@ use super::controller::{Action, Controller, Key, Reconcile, Watches};
 use super::load_balancer_ranges::LoadBalancerRanges;
 use super::status::update_status;
 use apimachinery::object::Object;
+use apimachinery::options::PatchType;
 use apimachinery::status::Status;
 use apis::core::service::SERVICES;
 use apis::networking::ip_range::IpRange;
@@ -20,6 +21,9 @@ use apis::tree::{is_set, items, text, texts};
 use client_go::ComponentContext;
 use client_go::lister::Lister;
 use sync::Mutex;
+
+/// What keeps a Service until its load balancer is gone (`LoadBalancerCleanupFinalizer`).
+const CLEANUP: &str = "service.kubernetes.io/load-balancer-cleanup";
 
 /// Gives addresses of one range, or of one of each family.
 pub(crate) struct ServiceLoadBalancerController {
@@ -113,12 +117,16 @@ impl ServiceLoadBalancerController {
             // Somebody else looks after it.
             return Ok(Action::Done);
         }
+        if !is_held(service) {
+            // It is kept before there is anything to be cleaned up; its change brings it here again.
+            ctx.event(&SERVICES, service, "Normal", "EnsuringLoadBalancer", "Ensuring load balancer");
+            return hold(ctx, service, json!({"finalizers": [CLEANUP]})).await;
+        }
         match self.choose(key, &tree) {
             Ok(addresses) if present == addresses => Ok(Action::Done),
             Ok(addresses) => {
                 let ingress = |address| json!({"ip": address, "ipMode": "VIP"});
                 let ingress: Vec<Value> = addresses.iter().map(ingress).collect();
-                ctx.event(&SERVICES, service, "Normal", "EnsuringLoadBalancer", "Ensuring load balancer");
                 say(ctx, service, json!({"ingress": ingress})).await?;
                 ctx.event(&SERVICES, service, "Normal", "EnsuredLoadBalancer", "Ensured load balancer");
                 Ok(Action::Done)
@@ -151,11 +159,16 @@ impl Controller for ServiceLoadBalancerController {
         if is_ours(&service) {
             return self.give(ctx, key, &service).await;
         }
-        let is_still_said = !self.present(&service.to_value()).is_empty() && !service.is_deleting();
-        if is_still_said && !is_of_another_class(&service.to_value()) {
+        let tree = service.to_value();
+        if !self.present(&tree).is_empty() && !is_of_another_class(&tree) {
+            ctx.event(&SERVICES, &service, "Normal", "DeletingLoadBalancer", "Deleting load balancer");
             say(ctx, &service, json!({})).await?;
         }
         self.give_back(ctx, key);
+        if is_held(&service) {
+            hold(ctx, &service, json!({"$deleteFromPrimitiveList/finalizers": [CLEANUP]})).await?;
+            ctx.event(&SERVICES, &service, "Normal", "DeletedLoadBalancer", "Deleted load balancer");
+        }
         Ok(Action::Done)
     }
 }
@@ -172,6 +185,22 @@ fn is_ours(service: &Object) -> bool {
 
 fn is_of_another_class(tree: &Value) -> bool {
     is_set(tree, "spec.loadBalancerClass")
+}
+
+fn is_held(service: &Object) -> bool {
+    service.metadata.finalizers.iter().any(|finalizer| finalizer == CLEANUP)
+}
+
+/// Its finalizers are written with its status, which is all that the controller may write (`PatchService`).
+async fn hold(ctx: &Reconcile, service: &Object, metadata: Value) -> Result<Action, Status> {
+    let (namespace, name) = (&service.metadata.namespace, &service.metadata.name);
+    let mut patch = json!({"metadata": metadata});
+    patch["metadata"]["uid"] = service.metadata.uid.as_str().into();
+    let patched = ctx.client.patch_status(&SERVICES, namespace, name, PatchType::StrategicMerge, &patch);
+    match patched.await {
+        Err(error) if !error.is_not_found() => Err(error),
+        _ => Ok(Action::Done),
+    }
 }
 
 async fn say(ctx: &Reconcile, service: &Object, balancer: Value) -> Result<(), Status> {

@@ -35,6 +35,11 @@ async fn ingress(fixture: &Fixture, name: &str) -> Value {
     fixture.get(&SERVICES, name).await.unwrap()["status"]["loadBalancer"]["ingress"].clone()
 }
 
+/// What keeps a Service until its load balancer is gone.
+async fn finalizers(fixture: &Fixture, name: &str) -> Value {
+    fixture.get(&SERVICES, name).await.unwrap()["metadata"]["finalizers"].clone()
+}
+
 async fn has(fixture: &Fixture, name: &str, address: &str) {
     let wanted = json!([{"ip": address, "ipMode": "VIP"}]);
     let look = || async { (ingress(fixture, name).await == wanted).then_some(()) };
@@ -49,6 +54,7 @@ async fn a_load_balancer_has_the_lowest_free_address_of_the_range_until_it_goes(
     };
     create("first", json!({})).await;
     has(&fixture, "first", "192.0.2.0").await;
+    assert_eq!(finalizers(&fixture, "first").await, json!(["service.kubernetes.io/load-balancer-cleanup"]));
     create("second", json!({})).await;
     has(&fixture, "second", "192.0.2.1").await;
     create("third", json!({})).await;
@@ -58,13 +64,22 @@ async fn a_load_balancer_has_the_lowest_free_address_of_the_range_until_it_goes(
     create("of-others", json!({"loadBalancerClass": "example.com/other"})).await;
     fixture.delete(&SERVICES, "second", "Background").await;
     has(&fixture, "third", "192.0.2.1").await;
+    fixture.gone(&SERVICES, "second").await;
     fixture.patch(&SERVICES, "first", json!({"spec": {"type": "ClusterIP"}})).await;
-    let look = || async { ingress(&fixture, "first").await.is_null().then_some(()) };
-    fixture.eventually("first has none", look).await;
+    let look = || async {
+        let is_free = finalizers(&fixture, "first").await.is_null();
+        (is_free && ingress(&fixture, "first").await.is_null()).then_some(())
+    };
+    fixture.eventually("first has none, and may go", look).await;
     create("fourth", json!({})).await;
     has(&fixture, "fourth", "192.0.2.0").await;
     assert_eq!(ingress(&fixture, "of-others").await, Value::Null);
-    assert_eq!(fixture.events("EnsuredLoadBalancer").await.len(), 1);
+    assert_eq!(finalizers(&fixture, "of-others").await, Value::Null);
+    for reason in
+        ["EnsuringLoadBalancer", "EnsuredLoadBalancer", "DeletingLoadBalancer", "DeletedLoadBalancer"]
+    {
+        assert_eq!(fixture.events(reason).await.len(), 1, "{reason}");
+    }
     fixture.cluster.stop().await;
 }
 
