@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use super::metrics_error::MetricsError;
@@ -22,6 +22,9 @@ const DEFAULT_WINDOW: TimeDelta = TimeDelta::minutes(1);
 const RESOURCE_METRICS: &str = "/apis/metrics.k8s.io/v1beta1";
 const CUSTOM_METRICS: &str = "/apis/custom.metrics.k8s.io";
 const EXTERNAL_METRICS: &str = "/apis/external.metrics.k8s.io/v1beta1";
+/// What stands for something else in a path or a query; `_`, as names of metrics have it, does not, and some
+/// servers take it as it was asked for.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 /// What a server says of a path that it does not have.
 const NOT_SERVED: &str = "the server could not find the requested resource";
 /// The versions of custom metrics that this client speaks.
@@ -207,5 +210,5 @@ fn custom_query(selectors: &[(&str, &Selector)]) -> String {
 }
 
 fn escaped(text: &str) -> String {
-    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
+    utf8_percent_encode(text, RESERVED).to_string()
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
 use crate::requests::{WebAnswer, WebRequest, parameter};
@@ -13,6 +14,7 @@ const VERSION: &str = "external.metrics.k8s.io/v1beta1";
 /// What is answered at each path.
 pub(super) fn answer(asked: &WebRequest<'_>, state: &mut ServerState) -> WebAnswer {
     let (path, query) = asked.target.split_once('?').unwrap_or((asked.target, ""));
+    let path = &*percent_decode_str(path).decode_utf8_lossy();
     if let Some(rest) = path.strip_prefix("/apis/external.metrics.k8s.io")
         && (rest.is_empty() || rest.starts_with('/'))
     {

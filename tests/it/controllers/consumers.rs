@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::body::Body;
 use http::Request;
 use http_body_util::BodyExt;
+use kubarium::apis::apiregistration::api_service::API_SERVICES;
 use kubarium::apis::apps::deployment::DEPLOYMENTS;
 use kubarium::apis::autoscaling::horizontal_pod_autoscaler::HORIZONTAL_POD_AUTOSCALERS;
 use kubarium::apis::core::pod::PODS;
@@ -83,6 +84,44 @@ async fn consumers_use_what_they_are_told_to_and_are_scaled() {
     fixture.pass(Duration::from_secs(120)).await;
     // Of half a processor half is used: at a fifth each, there are three for it.
     assert_eq!(size().await, 3);
+    fixture.cluster.stop().await;
+}
+
+/// What upstream's `test/e2e/autoscaling/horizontal_pod_autoscaling_external_metrics.go` asks for: of two
+/// metrics of a server in a pod the one that wants more decides.
+#[tokio::test]
+async fn metrics_of_a_server_in_a_pod_scale_others() {
+    let fixture = measured().await;
+    deploy(&fixture, "rc", json!(["resource-consumer"])).await;
+    deploy(&fixture, "metrics", json!(["external-metrics", "--port=8080"])).await;
+    let (group, version) = ("external.metrics.k8s.io", "v1beta1");
+    let service = json!({"name": "metrics", "namespace": NAMESPACE, "port": 80});
+    let spec = json!({"group": group, "version": version, "service": service, "insecureSkipTLSVerify": true,
+        "groupPriorityMinimum": 100, "versionPriority": 100});
+    let name = format!("{version}.{group}");
+    fixture.create(&API_SERVICES, "", json!({"metadata": {"name": name}, "spec": spec})).await;
+    let metric = |name: &str, each: &str| {
+        let target = json!({"type": "AverageValue", "averageValue": each});
+        json!({"type": "External", "external": {"metric": {"name": name}, "target": target}})
+    };
+    let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "rc"});
+    let metrics = [metric("queue_messages_ready", "50"), metric("http_requests_total", "200")];
+    let spec = json!({"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 5, "metrics": metrics,
+        "behavior": {"scaleDown": {"stabilizationWindowSeconds": 0}}});
+    let scaler = json!({"metadata": {"name": "rc"}, "spec": spec});
+    fixture.create(&HORIZONTAL_POD_AUTOSCALERS, NAMESPACE, scaler).await;
+    let has = async |size: u32| {
+        let look =
+            || async { (fixture.get(&DEPLOYMENTS, "rc").await?["spec"]["replicas"] == size).then_some(()) };
+        fixture.eventually(&format!("there are {size}"), look).await;
+    };
+    // 100 messages for 50 each are two, 500 requests for 200 each three.
+    has(3).await;
+    for (metric, value, size) in [("http_requests_total", 100, 2), ("queue_messages_ready", 0, 1)] {
+        let path = format!("services/https:metrics:80/proxy/set/{metric}?value={value}");
+        assert_eq!(post(&fixture, &path, "").await.0, 200);
+        has(size).await;
+    }
     fixture.cluster.stop().await;
 }
 
