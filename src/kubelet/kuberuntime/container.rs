@@ -45,6 +45,9 @@ pub struct KubeContainer {
     pub(crate) restart_policy: RestartPolicy,
     /// What of its spec it was made from (`HashContainer`): of another it is made anew.
     hash: u64,
+    /// Under which its failures are remembered (`GetBackoffKey`): of another image, or with other resources,
+    /// it has not failed yet.
+    backoff_key: u64,
     /// What the variables take that it was started with.
     pub(crate) start_bytes: usize,
     /// How many runs this kubelet did not see end.
@@ -71,6 +74,7 @@ impl KubeContainer {
             ready: false,
             restart_policy,
             hash: hash(spec),
+            backoff_key: backoff_key(spec),
             start_bytes: 0,
             unseen_runs: 0,
             task: Task::Idle,
@@ -126,6 +130,9 @@ impl KubeContainer {
 
     /// Begins, when it has not yet, and takes all steps that are due. Says when the next one is.
     pub fn advance(&mut self, spec: &Spec, context: &mut SyncContext<'_>) -> Option<Time> {
+        if std::mem::replace(&mut self.backoff_key, backoff_key(spec)) != backoff_key(spec) {
+            self.forget_failures(context.now);
+        }
         if std::mem::replace(&mut self.hash, hash(spec)) != hash(spec) {
             self.replace(spec, context);
         }
@@ -170,11 +177,25 @@ impl KubeContainer {
         }
     }
 
-    /// Started from another image; at once, when it could not be pulled.
+    /// Its pauses begin anew, and one that it waits for is over.
+    fn forget_failures(&mut self, now: Time) {
+        self.restarts = RetryPause::default();
+        if let Task::CrashLoopBackOff { until } = &mut self.task {
+            *until = now;
+        }
+    }
+
+    /// Started from another image; at once, when it could not be pulled or made.
     fn replace(&mut self, spec: &Spec, context: &mut SyncContext<'_>) {
         match &mut self.task {
-            Task::Run(_) => self.restart_as(spec, "definition changed, will be restarted", context),
-            Task::Pull(_) => {
+            Task::Run(_) => {
+                // One that had ended before counts as having failed now (`doBackOff`).
+                if let Some(finished_at) = self.last.as_ref().and_then(|ended| ended.finished_at) {
+                    self.restarts.next(finished_at, context.now, context.longest_restart);
+                }
+                self.restart_as(spec, "definition changed, will be restarted", context);
+            }
+            Task::Pull(_) | Task::StartBackOff { .. } => {
                 self.pulls = RetryPause::default();
                 self.pull(spec, context);
             }
@@ -420,6 +441,15 @@ impl KubeContainer {
 fn hash(spec: &Spec) -> u64 {
     let mut hasher = DefaultHasher::new();
     spec.image.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Of what makes its failures those of another: its image and its resources.
+fn backoff_key(spec: &Spec) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    spec.image.hash(&mut hasher);
+    spec.resources.requests.hash(&mut hasher);
+    spec.resources.limits.hash(&mut hasher);
     hasher.finish()
 }
 

@@ -248,3 +248,28 @@ async fn a_token_in_a_volume_is_renewed_before_it_expires() {
     assert_eq!(tokens.len(), 3, "{log}");
     cluster.stop().await;
 }
+
+/// What failed was the container of the other image.
+#[tokio::test]
+async fn a_container_with_another_image_has_not_failed_yet() {
+    let cluster = start(Config::new()).await;
+    let command = ["sh", "-c", "sleep 5; exit 1"];
+    run(&cluster, "p", json!({"containers": [{"name": "c", "image": "busybox:1.36", "command": command}]}))
+        .await;
+    pass(&cluster, 600).await;
+    let status = |pod: &Value| pod["status"]["containerStatuses"][0].clone();
+    let waiting = status(&pod(&cluster, "p").await);
+    let message = waiting["state"]["waiting"]["message"].as_str().unwrap().to_owned();
+    assert!(message.starts_with("back-off 5m0s restarting failed container=c"), "{waiting}");
+    let image = json!({"spec": {"containers": [{"name": "c", "image": "busybox:1.37"}]}});
+    cluster.client().patch(&PODS, "default", "p", PatchType::StrategicMerge, &image).await.unwrap();
+    pass(&cluster, 1).await;
+    let running = status(&pod(&cluster, "p").await);
+    assert!(running["state"]["running"].is_object(), "{running}");
+    assert!(running["image"].as_str().unwrap().ends_with("busybox:1.37"), "{running}");
+    pass(&cluster, 6).await;
+    let waiting = status(&pod(&cluster, "p").await);
+    let message = waiting["state"]["waiting"]["message"].as_str().unwrap();
+    assert!(message.starts_with("back-off 10s restarting failed container=c"), "{waiting}");
+    cluster.stop().await;
+}
