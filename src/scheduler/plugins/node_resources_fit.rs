@@ -32,6 +32,7 @@ impl Plugin for NodeResourcesFit {
         &[
             (EventResource::AssignedPod, ActionType::Delete),
             (EventResource::AssignedPod, ActionType::UpdatePodScaleDown),
+            (EventResource::TargetPod, ActionType::UpdatePodScaleDown),
             (EventResource::Node, ActionType::Add),
             (EventResource::Node, ActionType::UpdateNodeAllocatable),
         ]

@@ -181,3 +181,17 @@ async fn memory_that_is_in_use_is_not_taken_away() {
     assert_eq!(pod["status"]["resources"], memory("32Mi"));
     nodes.told("web", "ResizeCompleted").await;
 }
+
+#[tokio::test]
+async fn a_pod_that_waits_for_room_is_tried_again_when_it_wants_less() {
+    let nodes = Nodes::start(1).await;
+    let all = nodes.client.get(&NODES, "", "node-1").await.unwrap().to_value();
+    let all = &all["status"]["allocatable"]["cpu"];
+    nodes.create_pod("first", asking(&json!({"cpu": "1"}), Value::Null)).await;
+    nodes.pod_when("first", is_ready).await;
+    nodes.create_pod("second", asking(&json!({"cpu": all}), Value::Null)).await;
+    let waits = |pod: &Value| condition(pod, "PodScheduled")["reason"] == "Unschedulable";
+    nodes.pod_when("second", waits).await;
+    nodes.resize("second", json!({"cpu": "1"})).await;
+    nodes.pod_when("second", is_ready).await;
+}
