@@ -11,6 +11,9 @@ use crate::node_config::NodeConfig;
 use apimachinery::quantity::Quantity;
 use apimachinery::time::{Time, rfc3339};
 
+/// Who uses what the node uses itself, and how many tenths of it.
+const SYSTEM_SHARES: [(&str, u64); 3] = [("kubelet", 3), ("runtime", 2), ("misc", 5)];
+
 /// The node's, and that of all its pods, since `begun`.
 pub(super) fn summary(
     node: &str,
@@ -31,8 +34,24 @@ pub(super) fn summary(
     own["fs"] = json!({"time": rfc3339(now), "capacityBytes": disk, "usedBytes": total.disk_bytes,
         "availableBytes": disk.saturating_sub(total.disk_bytes)});
     own["io"] = pressure::io(now);
+    own["systemContainers"] = system_containers(pods, (begun, now));
     let pods: Vec<Value> = pods.iter().map(|pod| of_pod(pod, volumes, now)).collect();
     json!({"node": own, "pods": pods}).to_string()
+}
+
+/// What the node uses itself, and all its pods together (`GetSystemContainersStats`).
+fn system_containers(pods: &[MeasuredPod], (begun, now): (Time, Time)) -> Value {
+    let up = (now - begun).to_std().unwrap_or_default();
+    let of_node = SYSTEM_SHARES.map(|(name, tenths)| (name, UsageTotal::of_system(tenths, up)));
+    let all = of_node.into_iter().chain([("pods", UsageTotal::of_pods(pods))]);
+    let of_container = |(name, total): (&str, UsageTotal)| {
+        let mut usage = used(&total, now);
+        usage["name"] = name.into();
+        usage["startTime"] = rfc3339(begun).into();
+        usage["io"] = pressure::io(now);
+        usage
+    };
+    all.map(of_container).collect()
 }
 
 fn of_pod(pod: &MeasuredPod, volumes: &[VolumeOfClaim], now: Time) -> Value {

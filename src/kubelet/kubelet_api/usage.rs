@@ -61,13 +61,25 @@ impl UsageTotal {
 
     /// What all pods of a node use, and the node itself.
     pub(super) fn of_node(pods: &[MeasuredPod], up: Duration) -> UsageTotal {
+        let mut total = UsageTotal::of_system(10, up);
+        pods.iter().flat_map(|pod| &pod.containers).for_each(|stats| total.add(stats));
+        total
+    }
+
+    /// So many tenths of what the node uses without its pods.
+    pub(super) fn of_system(tenths: u64, up: Duration) -> UsageTotal {
         let own = u64::try_from(up.as_millis()).unwrap_or(u64::MAX) / 1000 * NODE_NANO_CORES;
-        let mut total = UsageTotal {
-            cpu_nano_cores: NODE_NANO_CORES,
-            cpu_core_nanoseconds: own,
-            memory_bytes: NODE_BYTES,
+        UsageTotal {
+            cpu_nano_cores: NODE_NANO_CORES / 10 * tenths,
+            cpu_core_nanoseconds: own / 10 * tenths,
+            memory_bytes: NODE_BYTES * tenths / 10,
             disk_bytes: 0,
-        };
+        }
+    }
+
+    /// That of all pods together.
+    pub(super) fn of_pods(pods: &[MeasuredPod]) -> UsageTotal {
+        let mut total = UsageTotal::default();
         pods.iter().flat_map(|pod| &pod.containers).for_each(|stats| total.add(stats));
         total
     }

@@ -71,6 +71,11 @@ async fn kubelets_say_what_is_in_the_volumes_of_claims() {
         has_line(&metrics, &format!("kubelet_volume_stats_{name}{{{labels}}} {value}"));
     }
     let summary: Value = serde_json::from_str(&page(&cluster, "stats/summary").await).unwrap();
+    let of_system = summary["node"]["systemContainers"].as_array().unwrap();
+    let names: Vec<&Value> = of_system.iter().map(|own| &own["name"]).collect();
+    assert_eq!(names, ["kubelet", "runtime", "misc", "pods"], "{summary}");
+    let memory = |usage: &Value| usage["memory"]["rssBytes"].as_u64().unwrap();
+    assert_eq!(memory(&of_system[3]), summary["pods"].as_array().unwrap().iter().map(memory).sum::<u64>());
     let volume = &summary["pods"][0]["volume"][0];
     assert_eq!((&volume["name"], &volume["usedBytes"]), (&json!("v"), &json!(24 << 20)), "{summary}");
     assert_eq!(volume["pvcRef"], json!({"name": "data", "namespace": "default"}));
