@@ -164,11 +164,13 @@ impl VolumeProvisioner {
             set(&mut volume, "metadata.finalizers", json!([FINALIZER]));
         }
         let attributes = text(tree, "spec.volumeAttributesClassName");
-        if attributes.is_empty() {
+        // Only volumes of CSI have attributes, and a folder is none of blocks.
+        if attributes.is_empty() && text(tree, "spec.volumeMode") != "Block" {
             set(&mut volume, "spec.hostPath", json!({"path": path, "type": "DirectoryOrCreate"}));
         } else {
-            // Only volumes of CSI have attributes.
             set(&mut volume, "spec.csi", json!({"driver": CSI_DRIVER, "volumeHandle": name}));
+        }
+        if !attributes.is_empty() {
             set(&mut volume, "spec.volumeAttributesClassName", attributes);
         }
         let options = at(class, "mountOptions");

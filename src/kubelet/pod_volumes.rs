@@ -13,11 +13,12 @@ use super::kuberuntime::context::{Happening, PodEvent, SyncContext};
 use super::kuberuntime::state::KubeContainerState;
 use super::kuberuntime::task::Task;
 use super::pod_workers::PodWorker;
-use super::volume_manager::claims::{self, ATTACH_TIMEOUT, ClaimRefusal};
+use super::volume_manager::claims::{self, ATTACH_TIMEOUT, ClaimRefusal, Unready};
 use super::volume_manager::devices;
 use super::volume_manager::facts::VolumeFacts;
 use super::volume_manager::fetch::Fetch;
 use super::volume_manager::host_files::WrittenFiles;
+use super::volume_manager::in_use::FAILED_MOUNT;
 use super::volume_manager::mounting::Mounting;
 use super::volume_manager::sources::{Found, Source, Sources};
 use super::volume_manager::volumes;
@@ -217,16 +218,20 @@ impl PodWorker {
         let metadata = &self.object.metadata;
         let pod = (&metadata.uid.as_str().into(), metadata.namespace.as_str(), metadata.name.as_str());
         match claims::mount(pod, &mounting.detail, sources, (&node.volumes, &node.host_files)) {
-            Err(ClaimRefusal::Failed(why)) => return Err(Some(PodEvent::warning("FailedMount", why))),
+            Err(ClaimRefusal::Failed(reason, why)) => return Err(Some(PodEvent::warning(reason, why))),
             Err(ClaimRefusal::NotAttached(volumes)) => {
-                let since = *mounting.waits_since.get_or_insert(now);
-                let is_over = (now - since).to_std().is_ok_and(|waited| waited >= ATTACH_TIMEOUT);
                 let names: Vec<&str> = volumes.iter().map(String::as_str).collect();
-                let why = claims::unable(&names, &[], "context deadline exceeded");
-                return Err(is_over.then(|| PodEvent::warning("FailedMount", why)));
+                let unready = Unready { unattached: &names, ..Unready::default() };
+                return Err(waits_too_long(mounting, now, &unready));
+            }
+            Err(ClaimRefusal::NotMapped(volumes)) => {
+                let names: Vec<&str> = volumes.iter().map(String::as_str).collect();
+                let unready = Unready { unmapped: &names, ..Unready::default() };
+                return Err(waits_too_long(mounting, now, &unready));
             }
             Ok(()) => mounting.waits_since = None,
         }
+        claims::give(&mounting.detail, sources, &node.host_files, &node.claimed_files);
         match sources.get(&Source::Devices) {
             Some(Found::Missing(why)) => {
                 Err(Some(PodEvent::warning("FailedPrepareDynamicResources", why.clone())))
@@ -387,6 +392,14 @@ fn keep_tokens(old: Option<&Sources>, found: &mut Sources) {
     }
 }
 
+/// What a pod is told that has waited for its volumes for so long.
+fn waits_too_long(mounting: &mut Mounting, now: Time, unready: &Unready<'_>) -> Option<PodEvent> {
+    let since = *mounting.waits_since.get_or_insert(now);
+    let is_over = (now - since).to_std().is_ok_and(|waited| waited >= ATTACH_TIMEOUT);
+    let why = || claims::unable(unready, "context deadline exceeded");
+    is_over.then(|| PodEvent::warning(FAILED_MOUNT, why()))
+}
+
 /// When mounting is tried again that has failed now: each time it takes twice as long.
 fn retry_after(mounting: &mut Mounting, now: Time) -> Time {
     let pause = mounting.retry.map_or(MOUNT_RETRY.0, |(_, pause)| (pause * 2).min(MOUNT_RETRY.1));
@@ -396,5 +409,5 @@ fn retry_after(mounting: &mut Mounting, now: Time) -> Time {
 }
 
 fn failed_mount(volume: &str, why: &str) -> PodEvent {
-    PodEvent::warning("FailedMount", format!("MountVolume.SetUp failed for volume {volume:?} : {why}"))
+    PodEvent::warning(FAILED_MOUNT, format!("MountVolume.SetUp failed for volume {volume:?} : {why}"))
 }

@@ -172,6 +172,7 @@ fn executed(mut player: Player<'_>, before: Vec<FileChange>, flow: AfterCommand)
     };
     let (out, mut errors) = player.said();
     player.fault.iter().for_each(|fault| errors.push_str(&format!("sh: {fault}\n")));
+    player.leave_roots();
     let mut shell = player.variables.into_map();
     shell.insert("PWD".into(), player.folder);
     let shell = Some(shell).filter(|_| !matches!(flow, AfterCommand::Exit(_) | AfterCommand::Stopped));

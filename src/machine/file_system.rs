@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+use crate::bounds::MAX_PATH_BYTES;
 use crate::byte_text;
 
 /// A file; folders are only where one has a mode of its own.
@@ -79,6 +80,8 @@ pub struct MountedVolume {
     pub is_kept: bool,
     /// The group of what is in it, where that is not its maker's (`fsGroup`).
     pub group: Option<i64>,
+    /// It has no file system: what is at its path is one file, with all of its blocks.
+    pub is_device: bool,
 }
 
 /// A file of a well-known path that no volume shows but every image has: nothing is known of what is in
@@ -89,6 +92,12 @@ const OF_EVERY_IMAGE: [&str; 8] = ["/etc/", "/proc/", "/sys/", "/usr/", "/bin/",
 pub const FIFO: u32 = 0o010_000;
 /// Of a mode: a symbolic link, whose bytes are the path that it leads to (`S_IFLNK`).
 pub const LINK: u32 = 0o120_000;
+/// Of a mode: a device of blocks (`S_IFBLK`).
+pub const BLOCK_DEVICE: u32 = 0o060_000;
+/// What of a mode says what kind of file it is (`S_IFMT`).
+const KIND: u32 = 0o170_000;
+/// So many links are followed one after another (`ELOOP`): then the path stays, and nothing is there.
+pub const MAX_LINKS: usize = 40;
 /// Of a folder's mode: what is in it only its owner takes away (`S_ISVTX`).
 pub const STICKY: u32 = 0o1000;
 /// Of a folder's mode: what is made in it has its group (`S_ISGID`).
@@ -99,12 +108,22 @@ pub const PERMISSIONS: u32 = 0o7777;
 impl File {
     /// Whether it is a pipe with a name.
     pub fn is_pipe(&self) -> bool {
-        self.mode & FIFO != 0
+        self.mode & KIND == FIFO
     }
 
     /// Whether it is a symbolic link.
     pub fn is_link(&self) -> bool {
-        self.mode & LINK == LINK
+        self.mode & KIND == LINK
+    }
+
+    /// Whether it is a device of blocks.
+    pub fn is_block_device(&self) -> bool {
+        self.mode & KIND == BLOCK_DEVICE
+    }
+
+    /// Where a link leads to, if it may be a path.
+    pub fn target(&self) -> Option<String> {
+        (self.is_link() && self.content.len() <= MAX_PATH_BYTES).then(|| self.text())
     }
 
     /// A symbolic link to a path.
@@ -142,6 +161,7 @@ impl File {
         let kind = match self {
             _ if self.is_pipe() => "p",
             _ if self.is_link() => "l",
+            _ if self.is_block_device() => "b",
             _ if self.is_folder => "d",
             _ => "-",
         };
@@ -197,6 +217,34 @@ pub fn absolute(folder: &str, path: &str) -> String {
     format!("/{}", parts.join("/"))
 }
 
+/// An absolute path with its links followed, as far as they lead anywhere. `entry` is what stands at a path.
+pub fn followed<'a>(path: String, entry: impl Fn(&str) -> Option<&'a File>) -> String {
+    let mut path = path;
+    for _ in 0..MAX_LINKS {
+        match one_link_further(&path, &entry) {
+            Some(next) => path = next,
+            None => break,
+        }
+    }
+    path
+}
+
+/// The path with its first link followed; none without links, and where it is longer than a path may be.
+fn one_link_further<'a>(path: &str, entry: impl Fn(&str) -> Option<&'a File>) -> Option<String> {
+    if path.len() > MAX_PATH_BYTES {
+        return None;
+    }
+    let ends = path.match_indices('/').map(|(at, _)| at).skip(1).chain([path.len()]);
+    for end in ends {
+        if let Some(target) = entry(&path[..end]).and_then(File::target) {
+            let above = path[..end].rsplit_once('/').map_or("/", |(above, _)| above);
+            let target = absolute(above, &target);
+            return Some(absolute("/", &format!("{target}{}", &path[end..])));
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -211,6 +259,7 @@ mod tests {
         assert!(is_within("/a/", "/a/b") && is_within("/a", "/a") && !is_within("/a", "/ab"));
         assert_eq!(File::new(*b"", 0o640).permissions(), "-rw-r-----");
         assert_eq!(File::new(*b"", FIFO | 0o640).permissions(), "prw-r-----");
+        assert_eq!(File::new(*b"", BLOCK_DEVICE | 0o660).permissions(), "brw-rw----");
         assert_eq!(File::folder(0o755).permissions(), "drwxr-xr-x");
         assert_eq!(File::folder(0o1777).permissions(), "drwxrwxrwt");
     }

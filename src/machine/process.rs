@@ -129,6 +129,7 @@ fn left_unseen(program: &KnownProgram, around: &Surroundings) -> Vec<FileChange>
         // What was answered was answered to the last run.
         player.answers = Arc::default();
         program.run(&mut player);
+        player.leave_roots();
         left = player.written.into_iter().filter(|(path, _)| is_kept(around, path)).collect();
     }
     left
@@ -150,6 +151,7 @@ fn played(mut player: Player<'_>, flow: AfterCommand) -> Played {
         (AfterCommand::Exit(code), _) => Some((player.elapsed, code)),
         _ => Some((player.elapsed, player.status)),
     };
+    player.leave_roots();
     let Player { elapsed: until, lines, written, question, listens, is_in_wait, .. } = player;
     let written = written.into_iter().collect();
     Played { end, until, lines, written, fault, is_unfinished, question, listens, is_in_wait }

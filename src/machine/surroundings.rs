@@ -206,6 +206,7 @@ pub fn kept_mount(path: &str) -> MountedVolume {
         memory_bytes: None,
         is_kept: true,
         group: None,
+        is_device: false,
     }
 }
 

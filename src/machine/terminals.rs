@@ -17,6 +17,7 @@ use crate::interpreter::dialect::ShellOptions;
 use crate::interpreter::jobs::BackgroundJobs;
 use crate::interpreter::killing::EXECUTED_PID;
 use crate::interpreter::line_editor::TypedLines;
+use crate::interpreter::other_root::RootFolder;
 use crate::interpreter::player::{AfterCommand, Player, Sink};
 use crate::interpreter::transcript::Transcript;
 use crate::interpreter::variables::Variables;
@@ -72,6 +73,7 @@ pub struct ShellMemory {
     jobs: BackgroundJobs,
     drawn: u64,
     is_in_other_root: bool,
+    roots: Vec<RootFolder>,
 }
 
 /// A command at a terminal, as far as it was played.
@@ -132,6 +134,7 @@ fn played(mut player: Player<'_>, flow: AfterCommand, ground: &Arc<Ground>) -> A
     let is_later = end.is_none() && elapsed > player.until && elapsed < Duration::MAX;
     let background = transcript.next_after(player.until);
     let next = [is_later.then_some(elapsed), background].into_iter().flatten().min();
+    player.leave_roots();
     let before: BTreeMap<&String, &Option<File>> =
         ground.files.iter().map(|(path, file)| (path, file)).collect();
     let is_new = |(path, file): &(String, Option<File>)| before.get(path) != Some(&file);
@@ -201,12 +204,14 @@ impl ShellMemory {
             more_inputs: player.more_inputs.clone(),
             jobs: player.jobs.ended(),
             drawn: player.drawn,
-            is_in_other_root: player.is_in_other_root,
+            is_in_other_root: player.roots.is_entered,
+            roots: player.root_folders(),
         }
     }
 
     fn recall(&self, player: &mut Player<'_>) {
         player.variables = self.variables.clone();
+        self.roots.iter().for_each(|root| player.enter_root(root));
         player.folder.clone_from(&self.folder);
         player.functions = self.functions.clone();
         player.arguments = self.arguments.clone();
@@ -220,7 +225,7 @@ impl ShellMemory {
         player.more_inputs = self.more_inputs.clone();
         player.jobs = self.jobs.clone();
         player.drawn = self.drawn;
-        player.is_in_other_root = self.is_in_other_root;
+        player.roots.is_entered = self.is_in_other_root;
     }
 }
 

@@ -45,6 +45,9 @@ pub struct PodDetailSpec {
     /// Whether its host name has its domain behind it.
     #[serde(rename = "setHostnameAsFQDN")]
     pub set_hostname_as_fqdn: Option<bool>,
+    /// Whether it sees the processes of its node.
+    #[serde(rename = "hostPID")]
+    pub host_pid: bool,
     /// As `ClusterFirst`.
     pub dns_policy: String,
     /// Lines of `/etc/resolv.conf`, as they stand.
@@ -120,10 +123,12 @@ pub struct Mount {
 
 /// `v1.VolumeDevice`
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub struct BlockMount {
     /// The volume's.
     pub name: String,
+    /// In the container.
+    pub device_path: String,
 }
 
 /// `v1.SecurityContext` and `v1.PodSecurityContext`, what they have in common and more.

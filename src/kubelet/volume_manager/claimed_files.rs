@@ -46,6 +46,13 @@ impl ClaimedFiles {
         self.0.volumes.lock().put(volume, path, file);
     }
 
+    /// All in a volume is that group's from now on (`SetVolumeOwnership`).
+    pub(super) fn give(&self, volume: &str, group: i64) {
+        let mut volumes = self.0.volumes.lock();
+        let files = volumes.by_name.get_mut(volume).into_iter().flat_map(|files| files.values_mut());
+        files.filter_map(|file| file.stamp.as_mut()).for_each(|stamp| stamp.group = group);
+    }
+
     /// The volume is gone, and what was in it.
     pub fn remove(&self, volume: &str) {
         let mut volumes = self.0.volumes.lock();

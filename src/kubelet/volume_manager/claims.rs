@@ -4,8 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::claimed_files::ClaimedFiles;
 use super::host_files::HostFiles;
-use super::in_use::{ClaimedVolume, VolumesInUse};
+use super::in_use::{ClaimedVolume, FAILED_MOUNT, VolumesInUse};
 use super::sources::{self, Found, Source, Sources};
 use apimachinery::object::Object;
 use apimachinery::status::Status;
@@ -13,7 +14,7 @@ use apis::core::node::NODES;
 use apis::core::persistent_volume::PERSISTENT_VOLUMES;
 use apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
 use apis::storage::csi::CSI_DRIVERS;
-use apis::tree::{items, text};
+use apis::tree::{at, items, text};
 use apis::views::pod_detail::PodDetail;
 use apis::volumes::{attached_as, is_bound, is_for_one_pod};
 use client_go::client::Client;
@@ -25,13 +26,31 @@ pub(crate) const ATTACH_TIMEOUT: Duration = Duration::from_secs(123);
 /// The code of a refusal to a node.
 const FORBIDDEN: u16 = 403;
 
+/// Sources of volumes whose plugins know files alone (no `BlockVolumePlugin`).
+const FILES_ONLY: [&str; 6] = ["hostPath", "nfs", "cephfs", "glusterfs", "flexVolume", "quobyte"];
+
+/// Gives what is in the volumes behind a pod's claims to its group, where it names one (`fsGroup`). Folders
+/// of a node that are not made to be volumes stay whose they are.
+pub(crate) fn give(detail: &PodDetail, found: &Sources, host: &HostFiles, claimed: &ClaimedFiles) {
+    let Some(group) = detail.spec.security_context.fs_group else { return };
+    for volume in found.values().filter_map(Found::volume).filter(|volume| !volume.is_block) {
+        match volume.folder.as_str() {
+            "" => claimed.give(&volume.name, group),
+            folder if volume.is_local => host.give(folder, group),
+            _ => {}
+        }
+    }
+}
+
 /// Why a pod does not have its claims yet.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ClaimRefusal {
     /// Volumes of these names are not attached yet.
     NotAttached(Vec<String>),
-    /// It cannot have one: the message of `FailedMount`.
-    Failed(String),
+    /// Volumes of these names are attached, and nobody maps their blocks.
+    NotMapped(Vec<String>),
+    /// It cannot have one: the reason and the message of the event.
+    Failed(&'static str, String),
 }
 
 /// Takes the volumes behind a pod's claims, as far as they can be had.
@@ -45,18 +64,24 @@ pub(crate) fn mount(
     (in_use, host): (&VolumesInUse, &HostFiles),
 ) -> Result<(), ClaimRefusal> {
     let mut not_attached = Vec::new();
+    let mut not_mapped = Vec::new();
     for volume in &detail.spec.volumes {
         let Some(source) = sources::claim(volume, pod) else { continue };
-        let unprocessed = |why: &str| ClaimRefusal::Failed(unable(&[], &[&volume.name], why));
+        let unprocessed = |why: &str| {
+            let name = [volume.name.as_str()];
+            ClaimRefusal::Failed(FAILED_MOUNT, unable(&Unready { failed: &name, ..Unready::default() }, why))
+        };
         match (found.get(&source), source) {
             (Some(Found::Volume(found)), _) => {
                 if let Some(why) = misuse(&volume.name, found, detail) {
                     return Err(unprocessed(&why));
                 }
-                if found.is_at_hand {
-                    take(uid, found, in_use, host)?;
-                } else {
+                if !found.is_at_hand {
                     not_attached.push(volume.name.clone());
+                } else if found.is_block && found.is_unmappable {
+                    not_mapped.push(volume.name.clone());
+                } else {
+                    take(uid, found, in_use, host)?;
                 }
             }
             (Some(Found::Missing(why)), Source::Claim(claim)) => {
@@ -65,7 +90,11 @@ pub(crate) fn mount(
             _ => {}
         }
     }
-    if not_attached.is_empty() { Ok(()) } else { Err(ClaimRefusal::NotAttached(not_attached)) }
+    match () {
+        () if !not_attached.is_empty() => Err(ClaimRefusal::NotAttached(not_attached)),
+        () if !not_mapped.is_empty() => Err(ClaimRefusal::NotMapped(not_mapped)),
+        () => Ok(()),
+    }
 }
 
 /// A container that wants files where there are blocks, or blocks where there are files
@@ -92,15 +121,25 @@ fn take(
         volume.mount_folder(host)
     } else {
         let why = "volume uses the ReadWriteOncePod access mode and is already in use by another pod";
-        Some(why.to_owned())
+        Some((FAILED_MOUNT, format!("MountVolume.SetUp failed for volume {:?} : {why}", volume.name)))
     };
-    let failed = |why| format!("MountVolume.SetUp failed for volume {:?} : {why}", volume.name);
-    why.map_or(Ok(()), |why| Err(ClaimRefusal::Failed(failed(why))))
+    why.map_or(Ok(()), |(reason, message)| Err(ClaimRefusal::Failed(reason, message)))
+}
+
+/// The names of a pod's volumes that it does not have.
+#[derive(Default)]
+pub(crate) struct Unready<'a> {
+    /// They are not attached.
+    pub(crate) unattached: &'a [&'a str],
+    /// They are, and are not mapped.
+    pub(crate) unmapped: &'a [&'a str],
+    /// What they are is not known.
+    pub(crate) failed: &'a [&'a str],
 }
 
 /// The message of `FailedMount` of a pod that waits for volumes (`WaitForAttachAndMount`).
-pub(crate) fn unable(unattached: &[&str], failed: &[&str], why: &str) -> String {
-    let unmounted: Vec<&str> = unattached.iter().chain(failed).copied().collect();
+pub(crate) fn unable(Unready { unattached, unmapped, failed }: &Unready<'_>, why: &str) -> String {
+    let unmounted: Vec<&str> = unattached.iter().chain(*unmapped).chain(*failed).copied().collect();
     let shown = |names: &[&str]| names.join(" ");
     format!(
         "Unable to attach or mount volumes: unmounted volumes=[{}], unattached volumes=[{}], failed to \
@@ -168,7 +207,19 @@ async fn claimed(client: &Client, volume: &Object, node: &str) -> Result<Claimed
     let folder = if folder.is_empty() { String::new() } else { file_system::absolute("/", folder) };
     let (is_block, is_for_one_pod) = (text(&tree, "spec.volumeMode") == "Block", is_for_one_pod(&tree));
     let (name, folder_type) = (volume.metadata.name.clone(), text(&tree, "spec.hostPath.type").to_owned());
-    Ok(ClaimedVolume { name, unique_name, is_at_hand, is_for_one_pod, is_block, folder, folder_type })
+    let is_local = !at(&tree, "spec.local").is_null();
+    let is_unmappable = FILES_ONLY.iter().any(|source| !at(&tree, &format!("spec.{source}")).is_null());
+    Ok(ClaimedVolume {
+        name,
+        unique_name,
+        is_at_hand,
+        is_for_one_pod,
+        is_block,
+        folder,
+        folder_type,
+        is_local,
+        is_unmappable,
+    })
 }
 
 #[cfg(test)]
@@ -202,7 +253,7 @@ mod tests {
         let taken =
             mount((&"a".into(), "ns", "p"), &detail(containers), &sources, (&VolumesInUse::default(), host));
         match taken {
-            Err(ClaimRefusal::Failed(why)) => Some(why),
+            Err(ClaimRefusal::Failed(_, why)) => Some(why),
             _ => None,
         }
     }
@@ -223,12 +274,12 @@ mod tests {
         let missing = sources(found(true), Found::Missing("PVC is not bound".into()));
         let why = "Unable to attach or mount volumes: unmounted volumes=[own], unattached volumes=[], failed \
                    to process volumes=[own]: error processing PVC ns/p-own: PVC is not bound";
-        assert_eq!(mount("a", &missing), Err(ClaimRefusal::Failed(why.into())));
+        assert_eq!(mount("a", &missing), Err(ClaimRefusal::Failed("FailedMount", why.into())));
         assert_eq!(mount("a", &sources(found(true), found(true))), Ok(()));
         let taken = "MountVolume.SetUp failed for volume \"pv\" : volume uses the ReadWriteOncePod access mode \
                      and is already in use by another pod";
         let refused = mount("b", &sources(found(true), found(true)));
-        assert_eq!(refused, Err(ClaimRefusal::Failed(taken.into())));
+        assert_eq!(refused, Err(ClaimRefusal::Failed("FailedMount", taken.into())));
     }
 
     #[test]
@@ -246,6 +297,42 @@ mod tests {
         assert!(why.ends_with("has volumeMode Filesystem, but is specified in volumeDevices"), "{why}");
         assert_eq!(told(mounts(), claimed_volume(), &host), None);
         assert_eq!(told(blocks(), block(), &host), None);
+    }
+
+    #[test]
+    fn a_local_volume_is_what_its_node_has() {
+        let host = HostFiles::default();
+        let of = |folder: &str, is_block: bool| {
+            let volume =
+                ClaimedVolume { folder: folder.into(), is_local: true, is_block, ..claimed_volume() };
+            told(json!([]), volume, &host)
+        };
+        let why = "MountVolume.NewMounter initialization failed for volume \"pv\" : path \"/data/x\" does not \
+                   exist";
+        assert_eq!(of("/data/x", false).as_deref(), Some(why));
+        let why = of("/data/x", true).unwrap();
+        assert!(why.starts_with("MapVolume.MapBlockVolume failed for volume \"pv\" : "), "{why}");
+        assert_eq!(host.mount("/data/x", "DirectoryOrCreate"), None);
+        assert_eq!((of("/data/x", false), of("/tmp", false), of("/dev/sdb", true)), (None, None, None));
+        assert!(of("/data/x", true).is_some_and(|why| why.ends_with("/data/x is not a block device")));
+        assert!(
+            of("/etc/hosts", false)
+                .is_some_and(|why| why.ends_with("only directory and block device are supported"))
+        );
+    }
+
+    #[test]
+    fn blocks_are_not_mapped_by_who_knows_files_alone() {
+        let volume = ClaimedVolume { is_block: true, is_unmappable: true, ..claimed_volume() };
+        let sources = Sources::from([(Source::Claim("c".into()), Found::Volume(Arc::new(volume)))]);
+        let blocks = json!([{"name": "x", "volumeDevices": [{"name": "data", "devicePath": "/dev/x"}]}]);
+        let taken = mount(
+            (&"a".into(), "ns", "p"),
+            &detail(blocks),
+            &sources,
+            (&VolumesInUse::default(), &HostFiles::default()),
+        );
+        assert_eq!(taken, Err(ClaimRefusal::NotMapped(vec!["data".into()])));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::claimed_files::ClaimedFiles;
-use super::host_paths::{MadePaths, NodePathKind, first_within};
+use super::host_paths::{MadePaths, NodePathKind, first_within, is_of_system};
 use machine::bounds::{MAX_FILE_BYTES, MAX_FILES};
 use machine::file_system::Left;
 use machine::file_system::{self, File};
@@ -57,17 +57,65 @@ impl HostFiles {
         self.made.mount(path, path_type, |path| self.written_kind(path))
     }
 
+    /// What keeps a path from being a local volume: what fails (`GetFileType`, `MapBlockVolume`), and why.
+    pub(super) fn lacks_local(&self, path: &str, is_block: bool) -> Option<(&'static str, String)> {
+        let kind = self.made.kind_of(&self.real(path), |path| self.written_kind(path));
+        match (kind, is_block) {
+            (None, _) if is_of_system(path) => None,
+            (None, false) => {
+                Some(("MountVolume.NewMounter initialization", format!("path {path:?} does not exist")))
+            }
+            (None, true) => {
+                Some(("MapVolume.EvalHostSymlinks", format!("lstat {path}: no such file or directory")))
+            }
+            (Some(NodePathKind::Folder | NodePathKind::BlockDevice), false) => None,
+            (Some(NodePathKind::File | NodePathKind::BlockDevice), true) => None,
+            (Some(_), false) => {
+                let why = "only directory and block device are supported".to_owned();
+                Some(("MountVolume.NewMounter initialization", why))
+            }
+            (Some(_), true) => {
+                let why = format!("blkUtil.MapDevice failed. devicePath: {path}: is not a block device");
+                Some(("MapVolume.MapBlockVolume", why))
+            }
+        }
+    }
+
+    /// All below a folder is that group's from now on (`SetVolumeOwnership`).
+    pub(super) fn give(&self, folder: &str, group: i64) {
+        let folder = self.real(folder);
+        let mut files = self.lock();
+        let below = files.iter_mut().filter(|(path, _)| file_system::is_within(&folder, path));
+        below.filter_map(|(_, file)| file.stamp.as_mut()).for_each(|stamp| stamp.group = group);
+    }
+
+    /// Whether there is anything at a path.
+    fn is_there(&self, path: &str) -> bool {
+        let path = self.real(path);
+        is_of_system(&path) || self.made.kind_of(&path, |path| self.written_kind(path)).is_some()
+    }
+
+    /// Where a path leads by the links that pods have made.
+    fn real(&self, path: &str) -> String {
+        let files = self.lock();
+        file_system::followed(file_system::absolute("/", path), |path| files.get(path))
+    }
+
     /// What a path is by what was written there, or below it.
     fn written_kind(&self, path: &str) -> Option<NodePathKind> {
+        let path = self.real(path);
         let files = self.lock();
-        let (found, file) = first_within(&files, path)?;
-        let is_file = found == path && !file.is_folder;
-        Some(if is_file { NodePathKind::File } else { NodePathKind::Folder })
+        let (found, file) = first_within(&files, &path)?;
+        Some(match file {
+            file if *found != path || file.is_folder => NodePathKind::Folder,
+            file if file.is_block_device() => NodePathKind::BlockDevice,
+            _ => NodePathKind::File,
+        })
     }
 
     /// All below a folder, by their paths in it.
     fn below(&self, folder: &str) -> Files {
-        let folder = file_system::absolute("/", folder);
+        let folder = self.real(folder);
         let prefix = folder.trim_end_matches('/');
         let files = self.lock();
         let inside = files.range(prefix.to_owned()..).take_while(|(path, _)| path.starts_with(prefix));
@@ -77,6 +125,10 @@ impl HostFiles {
     }
 
     fn put(&self, path: String, file: Option<File>) {
+        let path = match path.rsplit_once('/') {
+            Some((above, name)) => file_system::absolute(&self.real(above), name),
+            None => path,
+        };
         put(&mut self.lock(), path, file, PODS_ON_A_NODE);
     }
 
@@ -109,13 +161,24 @@ impl WrittenFiles {
         }
     }
 
+    /// Whether a node has anything at a path.
+    pub(super) fn is_on_node(&self, path: &str) -> bool {
+        self.host.is_there(path)
+    }
+
+    /// Where a volume that is the node's is there, when its own path leads elsewhere; nothing of others.
+    pub(super) fn folder_on_node(&self, volume: &str) -> Option<String> {
+        let is_of_node = volume.starts_with('/') && !volume.starts_with(CLAIMED);
+        is_of_node.then(|| self.host.real(volume))
+    }
+
     /// Notes what a container left.
     pub fn keep(&mut self, left: Vec<Left>) {
         for Left { volume, path, file } in left {
             if let Some(volume) = volume.strip_prefix(CLAIMED) {
                 self.claimed.put(volume, path, file)
             } else if volume.starts_with('/') {
-                self.host.put(file_system::absolute(&volume, &path), file)
+                self.host.put(file_system::absolute(&self.host.real(&volume), &path), file)
             } else {
                 put(self.volumes.entry(volume).or_default(), path, file, 1)
             }
@@ -175,6 +238,22 @@ mod tests {
         assert!(seen(&pods[1], "/pv").is_empty());
         pods[1].keep(left("/data", "a/b", None));
         assert!(seen(&pods[0], "/data").is_empty());
+    }
+
+    #[test]
+    fn links_of_a_node_are_followed() {
+        let node = HostFiles::default();
+        let mut pod = WrittenFiles::new();
+        pod.set_host(&node, &ClaimedFiles::default());
+        let link =
+            |path: &str, to: &str| Left { volume: "/".into(), path: path.into(), file: Some(File::link(to)) };
+        pod.keep(vec![link("tmp/a", "/data"), link("tmp/b", "a/in")]);
+        pod.keep(left("/tmp/a", "in/c", Some("1")));
+        pod.keep(left("/tmp/b", "d", Some("2")));
+        assert_eq!(pod.files("/data/in").into_keys().collect::<Vec<_>>(), ["c", "d"]);
+        assert_eq!(pod.files("/tmp/b").into_keys().collect::<Vec<_>>(), ["c", "d"]);
+        assert_eq!(pod.folder_on_node("/tmp/b").as_deref(), Some("/data/in"));
+        assert_eq!((node.mount("/tmp/b", "Directory"), pod.folder_on_node("//pv")), (None, None));
     }
 
     #[test]

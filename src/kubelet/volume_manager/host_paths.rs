@@ -73,6 +73,7 @@ pub(super) enum NodePathKind {
     Folder,
     File,
     Socket,
+    BlockDevice,
 }
 
 /// What volumes made by being mounted, by their paths. Cloning shares it.
@@ -89,13 +90,13 @@ impl MadePaths {
         written: impl Fn(&str) -> Option<NodePathKind>,
     ) -> Option<String> {
         let path = without_link(file_system::absolute("/", given));
-        let kind = usual_kind(&path).or_else(|| written(&path)).or_else(|| self.kind(&path));
+        let kind = self.kind_of(&path, written);
         let (wanted, name) = match path_type {
             "Directory" => (Some(NodePathKind::Folder), "directory"),
             "File" => (Some(NodePathKind::File), "file"),
             "Socket" => (Some(NodePathKind::Socket), "socket file"),
             "CharDevice" => (None, "character device"),
-            "BlockDevice" => (None, "block device"),
+            "BlockDevice" => (Some(NodePathKind::BlockDevice), "block device"),
             _ => {
                 let made =
                     if path_type == "FileOrCreate" { NodePathKind::File } else { NodePathKind::Folder };
@@ -105,9 +106,18 @@ impl MadePaths {
         };
         let is_it = match kind {
             Some(kind) => wanted == Some(kind),
-            None => SYSTEM_FOLDERS.iter().any(|folder| file_system::is_within(folder, &path)),
+            None => is_of_system(&path),
         };
         (!is_it).then(|| format!("hostPath type check failed: {given} is not a {name}"))
+    }
+
+    /// What a path is, as far as it is known.
+    pub(super) fn kind_of(
+        &self,
+        path: &str,
+        written: impl Fn(&str) -> Option<NodePathKind>,
+    ) -> Option<NodePathKind> {
+        usual_kind(path).or_else(|| written(path)).or_else(|| self.kind(path))
     }
 
     fn add(&self, path: String, kind: NodePathKind) {
@@ -123,6 +133,11 @@ impl MadePaths {
         let (found, kind) = first_within(&made, path)?;
         Some(if found == path { *kind } else { NodePathKind::Folder })
     }
+}
+
+/// Whether whatever is asked for there is taken to be there.
+pub(super) fn is_of_system(path: &str) -> bool {
+    SYSTEM_FOLDERS.iter().any(|folder| file_system::is_within(folder, path))
 }
 
 /// What is at a path, else the first below it.

@@ -8,6 +8,11 @@ use super::host_files::HostFiles;
 use sync::Mutex;
 use tokio::sync::Notify;
 
+/// The reason of an event about what is not mounted.
+pub(crate) const FAILED_MOUNT: &str = "FailedMount";
+/// The reason of an event about blocks that are not mapped.
+const FAILED_MAP: &str = "FailedMapVolume";
+
 /// The volume behind a claim.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClaimedVolume {
@@ -25,12 +30,24 @@ pub struct ClaimedVolume {
     pub folder: String,
     /// What that has to be (`HostPathType`).
     pub folder_type: String,
+    /// It is one of the node's own (`local`), which nobody makes.
+    pub is_local: bool,
+    /// Who mounts it knows no blocks, so that one without a file system is never mapped.
+    pub is_unmappable: bool,
 }
 
 impl ClaimedVolume {
-    /// Mounts the folder of the node that it is, if it is one. Says why not.
-    pub(crate) fn mount_folder(&self, host: &HostFiles) -> Option<String> {
-        if self.folder.is_empty() { None } else { host.mount(&self.folder, &self.folder_type) }
+    /// Mounts the folder of the node that it is, if it is one. Says why not: the reason of the event, and its
+    /// message.
+    pub(crate) fn mount_folder(&self, host: &HostFiles) -> Option<(&'static str, String)> {
+        let of_volume = |what: &str, why: String| format!("{what} failed for volume {:?} : {why}", self.name);
+        if self.is_local {
+            let reason = if self.is_block { FAILED_MAP } else { FAILED_MOUNT };
+            let lack = host.lacks_local(&self.folder, self.is_block);
+            return lack.map(|(what, why)| (reason, of_volume(what, why)));
+        }
+        let why = if self.folder.is_empty() { None } else { host.mount(&self.folder, &self.folder_type) };
+        why.map(|why| (FAILED_MOUNT, of_volume("MountVolume.SetUp", why)))
     }
 }
 

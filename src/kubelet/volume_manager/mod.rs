@@ -28,6 +28,7 @@ mod environment;
 mod memory_size;
 mod process_status;
 mod runs_as;
+mod sub_paths;
 pub mod volumes;
 
 pub mod surroundings;

@@ -32,7 +32,7 @@ pub fn prepare(
 ) -> Result<Option<PreparedContainer>, ContainerConfigError> {
     let Some(detail) = facts.detail.container(&container.name) else { return Ok(None) };
     let variables = environment::variables(facts, container, detail, written)?;
-    let mounts = volumes::mounts(facts, detail, &variables)?;
+    let mounts = volumes::mounts(facts, detail, &variables, written)?;
     Ok(Some(PreparedContainer { variables, mounts }))
 }
 

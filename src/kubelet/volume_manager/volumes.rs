@@ -12,12 +12,12 @@ use super::downward;
 use super::host_files::{CLAIMED, Files, WrittenFiles};
 use super::memory_size;
 use super::sources::{self, Found, Source};
-use super::{cgroup_files, process_status};
+use super::{cgroup_files, process_status, sub_paths};
 use crate::volume_manager::facts::VolumeFacts;
 use apis::views::pod::Container;
-use apis::views::pod_detail::{ContainerDetail, DownwardSource, KeyedSource, Volume};
+use apis::views::pod_detail::{BlockMount, ContainerDetail, DownwardSource, KeyedSource, Mount, Volume};
 use machine::bounds::MAX_PATH_BYTES;
-use machine::file_system::{self, File, MountedVolume, Tree};
+use machine::file_system::{self, BLOCK_DEVICE, File, MountedVolume, Tree};
 use machine::image_files;
 use machine::interpreter::expansion::expand;
 
@@ -26,6 +26,8 @@ const LOOPBACK_HOSTS: &str = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost
      fe00::0\tip6-localnet\nfe00::0\tip6-mcastprefix\nfe00::1\tip6-allnodes\nfe00::2\tip6-allrouters\n";
 /// Permissions of files, when nobody says.
 const DEFAULT_MODE: u32 = 0o644;
+/// Of a volume without a file system.
+const DEVICE_MODE: u32 = BLOCK_DEVICE | 0o660;
 /// What a group may do that a volume was given to.
 const FS_GROUP_MODE: u32 = 0o440;
 
@@ -49,8 +51,9 @@ pub fn mounts(
     facts: &VolumeFacts<'_>,
     detail: &ContainerDetail,
     variables: &BTreeMap<String, String>,
+    written: &WrittenFiles,
 ) -> Result<Vec<MountedVolume>, ContainerConfigError> {
-    let mount = |mount: &apis::views::pod_detail::Mount| {
+    let mount = |mount: &Mount| -> Result<MountedVolume, ContainerConfigError> {
         let mut missing = vec![];
         let expanded = expand(&mount.sub_path_expr, |name| {
             let value = variables.get(name).cloned();
@@ -80,22 +83,68 @@ pub fn mounts(
         let empty_dir = volume.and_then(|volume| volume.empty_dir.as_ref());
         let is_memory = is_made || empty_dir.is_some_and(|source| source.medium == "Memory");
         let size_limit = empty_dir.and_then(|source| source.size_limit.as_deref());
+        let place = match (host_path, volume.and_then(|volume| claimed(facts, volume))) {
+            (Some(path), _) => file_system::absolute("/", path),
+            (None, Some(claimed)) => claimed,
+            (None, None) => mount.name.clone(),
+        };
+        let sub_path = if is_made || is_image {
+            sub_path.trim_matches('/').to_owned()
+        } else {
+            sub_paths::resolved(&sub_path, (&place, written), (&mount.name, &detail.name))?
+        };
         Ok(MountedVolume {
             path: mount.mount_path.clone(),
-            sub_path: sub_path.trim_matches('/').to_owned(),
-            volume: match (host_path, volume.and_then(|volume| claimed(facts, volume))) {
-                (Some(path), _) => file_system::absolute("/", path),
-                (None, Some(claimed)) => claimed,
-                (None, None) => mount.name.clone(),
-            },
+            sub_path,
+            volume: place,
             is_read_only: mount.read_only || is_image || claim.is_some_and(|claim| claim.read_only),
             memory_bytes: is_memory.then(|| memory_size::memory_size(facts, size_limit)),
             is_kept: !is_made && !is_image,
             // What is the node's, or of an image, keeps its own.
             group: facts.detail.spec.security_context.fs_group.filter(|_| host_path.is_none() && !is_image),
+            is_device: false,
         })
     };
-    detail.volume_mounts.iter().map(mount).collect()
+    let mut mounts: Vec<MountedVolume> = detail.volume_mounts.iter().map(mount).collect::<Result<_, _>>()?;
+    mounts.extend(detail.volume_devices.iter().filter_map(|device| block_device(facts, device)));
+    if detail.security_context.privileged == Some(true) {
+        mounts.extend(node_roots(facts, &mounts));
+    }
+    Ok(mounts)
+}
+
+/// The node's own files, where a container sees the node's first process.
+fn node_roots(facts: &VolumeFacts<'_>, mounts: &[MountedVolume]) -> Vec<MountedVolume> {
+    let is_of_processes = |mount: &&MountedVolume| mount.volume == "/proc" && mount.sub_path.is_empty();
+    let mounted = mounts.iter().filter(is_of_processes).map(|mount| mount.path.as_str());
+    let own = facts.detail.spec.host_pid.then_some("/proc");
+    let root = |processes: &str| MountedVolume {
+        path: format!("{}/1/root", processes.trim_end_matches('/')),
+        sub_path: String::new(),
+        volume: "/".into(),
+        is_read_only: false,
+        memory_bytes: None,
+        is_kept: true,
+        group: None,
+        is_device: false,
+    };
+    mounted.chain(own).map(root).collect()
+}
+
+/// A volume without a file system: all of it is one file of the container.
+fn block_device(facts: &VolumeFacts<'_>, device: &BlockMount) -> Option<MountedVolume> {
+    let volume = facts.detail.spec.volumes.iter().find(|volume| volume.name == device.name)?;
+    let claim = volume.persistent_volume_claim.as_ref();
+    Some(MountedVolume {
+        path: file_system::absolute("/", &device.device_path),
+        sub_path: String::new(),
+        volume: claimed(facts, volume)?,
+        is_read_only: claim.is_some_and(|claim| claim.read_only),
+        memory_bytes: None,
+        is_kept: true,
+        group: None,
+        is_device: true,
+    })
 }
 
 /// The files of all volumes of a container, where it has them, and those that every container has.
@@ -129,8 +178,16 @@ pub fn view(
             }
             (None, None) => written.files(&mount.volume),
         };
+        if mount.is_device {
+            let device = files.get("").cloned().unwrap_or_else(|| File::new(vec![], DEVICE_MODE));
+            tree.insert(mount.path.clone(), File { mode: BLOCK_DEVICE | device.mode, ..device });
+            continue;
+        }
         let folder = mount.path.trim_end_matches('/');
-        for (path, file) in files {
+        // Of a device that is mounted its file system is shown.
+        for (path, file) in
+            files.into_iter().filter(|(path, file)| !(path.is_empty() && file.is_block_device()))
+        {
             let inner = match path.strip_prefix(mount.sub_path.as_str()) {
                 Some("") if !mount.sub_path.is_empty() => "",
                 Some(inner) if mount.sub_path.is_empty() => inner,

@@ -14,7 +14,7 @@ const EXT4: &str = "61267";
 pub(super) fn run(player: &mut Player<'_>, arguments: &[String]) -> AfterCommand {
     let mut is_well = true;
     if let Some(path) = flag(arguments, "fs_type") {
-        let mount = file_system::mount_of(&player.around.mounts, path);
+        let mount = file_system::mount_of(player.mounts(), path);
         let is_there = mount.is_some() || player.file(path).is_some() || file_system::is_of_image(path);
         let kind = if mount.is_some_and(|mount| mount.memory_bytes.is_some()) { "tmpfs" } else { EXT4 };
         if is_there || path == "/" {
@@ -93,7 +93,7 @@ fn go_mode(file: &File, plain: String) -> String {
 
 /// Everybody may write into a volume; into the node's `/tmp`, too, where each takes away his own.
 fn root_of_volume(player: &Player<'_>, path: &str) -> Option<File> {
-    let mut mounts = player.around.mounts.iter();
+    let mut mounts = player.mounts().iter();
     let mount = mounts.find(|mount| mount.path.trim_end_matches('/') == path)?;
     Some(File::folder(if mount.volume == "/tmp" { 0o777 | STICKY } else { 0o777 }))
 }

@@ -21,6 +21,7 @@ fn around(files: &[(&str, &str)]) -> Surroundings {
         memory_bytes: None,
         is_kept: false,
         group: None,
+        is_device: false,
     };
     Surroundings {
         views: vec![View { after: Duration::ZERO, tree: Arc::new(tree) }],

@@ -1,7 +1,7 @@
 //! How much the files of a script take.
 
 use crate::bounds::{MAX_FILE_BYTES, MAX_FILES};
-use crate::file_system::{self, File};
+use crate::file_system::{self, File, MountedVolume};
 use crate::surroundings::Surroundings;
 
 /// How much was written, in the volumes before, too.
@@ -17,7 +17,7 @@ impl Disk {
         let mut disk = Disk::default();
         let tree = around.views.last().map(|view| view.tree.clone()).unwrap_or_default();
         for (path, file) in &*tree {
-            if is_own(around, path) {
+            if is_own(&around.mounts, path) {
                 disk.add(path, Some(file));
             }
         }
@@ -40,6 +40,6 @@ impl Disk {
 }
 
 /// Whether what is there was written, and not made of API objects.
-pub(crate) fn is_own(around: &Surroundings, path: &str) -> bool {
-    file_system::mount_of(&around.mounts, path).is_none_or(|mount| mount.is_kept)
+pub(crate) fn is_own(mounts: &[MountedVolume], path: &str) -> bool {
+    file_system::mount_of(mounts, path).is_none_or(|mount| mount.is_kept)
 }

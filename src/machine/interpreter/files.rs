@@ -10,8 +10,6 @@ use crate::byte_text;
 use crate::file_system::{self, File, FileStamp, SET_GROUP, Tree};
 use crate::surroundings::ForeignFile;
 
-/// So many links are followed one after another (`ELOOP`): then the path stays, and nothing is there.
-const MAX_LINKS: usize = 40;
 /// So often it is noted that the files changed.
 const MAX_SNAPSHOTS: usize = 256;
 
@@ -35,14 +33,7 @@ impl Player<'_> {
 
     /// Where a path leads to: absolute, and without links as far as they lead anywhere.
     pub(crate) fn real_path(&self, path: &str) -> String {
-        let mut path = file_system::absolute(&self.folder, path);
-        for _ in 0..MAX_LINKS {
-            match self.one_link_further(&path) {
-                Some(next) => path = next,
-                None => break,
-            }
-        }
-        path
+        file_system::followed(file_system::absolute(&self.folder, path), |path| self.entry(path))
     }
 
     /// Where a path is: absolute, and without links on the way there; what stands there may be one.
@@ -59,26 +50,11 @@ impl Player<'_> {
         self.own_file(&self.own_path(path)).filter(File::is_link)
     }
 
-    /// The path with its first link followed; none without links, and where it is longer than a path may be.
-    fn one_link_further(&self, path: &str) -> Option<String> {
-        if path.len() > MAX_PATH_BYTES {
-            return None;
-        }
-        let ends = path.match_indices('/').map(|(at, _)| at).skip(1).chain([path.len()]);
-        for end in ends {
-            if let Some(link) = self.entry(&path[..end]).filter(|file| leads_on(file)) {
-                let above = path[..end].rsplit_once('/').map_or("/", |(above, _)| above);
-                let target = file_system::absolute(above, &link.text());
-                return Some(file_system::absolute("/", &format!("{target}{}", &path[end..])));
-            }
-        }
-        None
-    }
-
     /// What volumes show now.
     fn view(&self) -> Option<&Tree> {
-        let view = self.around.views.iter().rev().find(|view| view.after <= self.elapsed);
-        view.or(self.around.views.first()).map(|view| &*view.tree)
+        let views = self.views();
+        let view = views.iter().rev().find(|view| view.after <= self.elapsed);
+        view.or(views.first()).map(|view| &*view.tree)
     }
 
     /// Time comes to `end`: what others write or remove until then is as they leave it, whatever this process
@@ -89,8 +65,8 @@ impl Player<'_> {
         let met = self.around.foreign.iter().filter(|(_, foreign)| is_met(foreign));
         let met: Vec<&String> = met.map(|(path, _)| path).collect();
         for path in met {
-            if let Some(own) = self.written.remove(path) {
-                self.disk.remove(path, own.as_ref());
+            if let Some((path, own)) = self.forget_written(path) {
+                self.disk.remove(&path, own.as_ref());
                 self.has_changed = true;
             }
         }
@@ -118,6 +94,10 @@ impl Player<'_> {
         self.handle(content.len());
         let old = self.file(&path);
         let mode = old.as_ref().map_or(0o644, |file| file.mode);
+        let content = match old.as_ref().filter(|old| old.is_block_device()) {
+            Some(device) => over_blocks(content, &device.content),
+            None => content,
+        };
         let mut file = File::new(content, mode);
         // Who writes into another's file does not own it.
         file.stamp = old.map(|old| FileStamp { modified: self.now(), ..self.stamp_at(&path, &old) });
@@ -143,7 +123,7 @@ impl Player<'_> {
     /// as one can have.
     pub(crate) fn space_left(&mut self, path: &str) -> usize {
         let path = self.real_path(path);
-        let mount = file_system::mount_of(&self.around.mounts, &path);
+        let mount = file_system::mount_of(self.mounts(), &path);
         let memory = mount.and_then(|mount| Some((mount.path.clone(), mount.memory_bytes?)));
         let Some((folder, all)) = memory else { return MAX_UNHELD_BYTES };
         let files = self.files();
@@ -240,7 +220,7 @@ impl Player<'_> {
 
     /// The group of what is in the volume of a path, where that has one.
     pub(crate) fn group_at(&self, path: &str) -> Option<i64> {
-        file_system::mount_of(&self.around.mounts, path)?.group
+        file_system::mount_of(self.mounts(), path)?.group
     }
 
     /// Puts a file as it is where it belongs, or removes what is there.
@@ -257,7 +237,7 @@ impl Player<'_> {
 
     /// What a volume shows there counts no more.
     fn hide(&mut self, path: &str) {
-        let is_own = disk::is_own(self.around, path);
+        let is_own = disk::is_own(self.mounts(), path);
         let shown = self.view().and_then(|tree| tree.get(path)).filter(|_| is_own).cloned();
         shown.iter().for_each(|file| self.disk.remove(path, Some(file)));
     }
@@ -273,7 +253,7 @@ impl Player<'_> {
         if path.len() > MAX_PATH_BYTES {
             return Err("File name too long");
         }
-        let is_read_only = match file_system::mount_of(&self.around.mounts, path) {
+        let is_read_only = match file_system::mount_of(self.mounts(), path) {
             Some(mount) => mount.is_read_only || !mount.is_kept,
             None => self.around.is_root_read_only && !path.starts_with("/dev/"),
         };
@@ -286,7 +266,7 @@ impl Player<'_> {
             return;
         }
         self.spend(self.written.len());
-        let written = self.written.clone().into_iter().collect();
+        let written = self.all_written().into_iter().collect();
         if let Some(snapshots) = self.snapshots.as_mut().filter(|snapshots| snapshots.len() < MAX_SNAPSHOTS) {
             snapshots.push((self.elapsed, written));
         }
@@ -295,9 +275,10 @@ impl Player<'_> {
     /// Whether a script sees a folder there, though no file says so.
     pub(crate) fn is_folder(&mut self, path: &str) -> bool {
         let path = self.real_path(path);
-        let is_mount = self.around.mounts.iter().any(|mount| mount.path.trim_end_matches('/') == path);
+        let mut mounts = self.mounts().iter().filter(|mount| !mount.is_device);
+        let is_mount = mounts.any(|mount| mount.path.trim_end_matches('/') == path);
         let below = format!("{}/", path.trim_end_matches('/'));
-        let is_above_mount = self.around.mounts.iter().any(|mount| mount.path.starts_with(&below));
+        let is_above_mount = self.mounts().iter().any(|mount| mount.path.starts_with(&below));
         matches!(path.as_str(), "/" | "/tmp") || is_mount || is_above_mount || self.has_file_below(&below)
     }
 
@@ -311,7 +292,8 @@ impl Player<'_> {
     }
 }
 
-/// Whether it is a link to what may be a path.
-fn leads_on(file: &File) -> bool {
-    file.is_link() && file.content.len() <= MAX_PATH_BYTES
+/// What a device has when its first blocks are written: it stays as long as it is.
+fn over_blocks(mut written: Vec<u8>, before: &[u8]) -> Vec<u8> {
+    written.extend(before.get(written.len()..).unwrap_or_default());
+    written
 }

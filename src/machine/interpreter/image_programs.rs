@@ -29,7 +29,7 @@ impl Player<'_> {
 
     /// Whether its image brings the program, and it is played. What another root has (`chroot`) nobody knows.
     pub(crate) fn has_image_program(&self, program: &str) -> bool {
-        let is_there = || self.is_in_other_root || !is_missing(&self.around.image, program);
+        let is_there = || self.roots.is_entered || !is_missing(&self.around.image, program);
         programs::is_known(program) && (programs::is_builtin(program) || is_there())
     }
 

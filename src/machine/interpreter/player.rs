@@ -11,6 +11,7 @@ use super::dialect::{Dialect, ShellOptions};
 use super::disk::Disk;
 use super::jobs::BackgroundJobs;
 use super::line_editor::TypedLines;
+use super::other_root::OtherRoots;
 use super::transcript::Transcript;
 use super::variables::Variables;
 use crate::bounds::{BYTES_PER_STEP, MAX_MEMORY_BYTES, MAX_STEPS, MAX_VARIABLES, ScriptFault};
@@ -110,8 +111,7 @@ pub(crate) struct Player<'a> {
     pub(crate) is_in_wait: bool,
     /// In the background.
     pub(crate) is_beside: bool,
-    /// After `chroot`.
-    pub(crate) is_in_other_root: bool,
+    pub(crate) roots: OtherRoots,
     /// What is done about signals, and at the end.
     pub(crate) traps: Arc<BTreeMap<String, String>>,
     pub(crate) options: ShellOptions,
@@ -209,7 +209,7 @@ impl<'a> Player<'a> {
             wait_ends: None,
             is_in_wait: false,
             is_beside: false,
-            is_in_other_root: false,
+            roots: OtherRoots::default(),
             traps: Arc::default(),
             options: ShellOptions::default(),
             tested: 0,

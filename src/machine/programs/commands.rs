@@ -10,8 +10,8 @@ use super::names::base_name;
 use super::net::database_clients;
 use super::shells::{run_file, run_shell, source};
 use super::{
-    awk, builtins, columns, expr, file_programs, finding, interfaces, listens, machine_programs, net,
-    packages, text_programs, tools,
+    awk, builtins, columns, expr, file_programs, finding, interfaces, listens, machine_programs, mounting,
+    net, other_roots, packages, text_programs, tools,
 };
 use crate::agnhost;
 use crate::bounds::{BYTES_PER_STEP, MAX_DEPTH, ScriptFault};
@@ -71,6 +71,7 @@ const PROGRAMS: &[&str] = &[
     "nice",
     "setsid",
     "chroot",
+    "nsenter",
     "su-exec",
     "gosu",
     "tini",
@@ -89,6 +90,7 @@ pub(crate) fn is_known(program: &str) -> bool {
         || net::is_known(name)
         || tools::is_known(name)
         || machine_programs::is_known(name)
+        || mounting::is_known(name)
         || interfaces::is_known(name)
         || listens::is_known(name)
 }
@@ -222,7 +224,8 @@ fn run_known(player: &mut Player<'_>, name: &str, words: &[&str]) -> AfterComman
         ("su-exec" | "gosu", words) => {
             return run_behind(player, name, words.get(1..).unwrap_or_default());
         }
-        ("chroot", words) => return change_root(player, words),
+        ("chroot", words) => return other_roots::change_root(player, words, run_behind),
+        ("nsenter", words) => return other_roots::enter_namespaces(player, words, run_behind),
         ("env", words) if words.iter().any(|word| !word.contains('=') && *word != "-i") => {
             return run_with_variables(player, words);
         }
@@ -261,6 +264,10 @@ fn run_other(player: &mut Player<'_>, name: &str, words: &[&str]) -> AfterComman
     }
     if tools::is_known(name) {
         return tools::run(player, name, words, run);
+    }
+    if mounting::is_known(name) {
+        mounting::run(player, name, words);
+        return AfterCommand::Go;
     }
     if machine_programs::is_known(name) {
         return machine_programs::run(player, name, words);
@@ -304,14 +311,6 @@ fn run_behind(player: &mut Player<'_>, runner: &str, words: &[&str]) -> AfterCom
     flow
 }
 
-/// `chroot FOLDER PROGRAM`; without a program a shell is there from then on.
-fn change_root(player: &mut Player<'_>, words: &[&str]) -> AfterCommand {
-    let before = std::mem::replace(&mut player.is_in_other_root, true);
-    let flow = run_behind(player, "chroot", words.get(1..).unwrap_or_default());
-    player.is_in_other_root = before || words.len() < 2;
-    flow
-}
-
 /// `env NAME=value PROGRAM`
 fn run_with_variables(player: &mut Player<'_>, words: &[&str]) -> AfterCommand {
     let count = words.iter().take_while(|word| word.contains('=') || **word == "-i").count();
@@ -335,7 +334,7 @@ fn cd(player: &mut Player<'_>, words: &[&str]) {
     let full = file_system::absolute(&player.folder, target);
     let is_file = player.file(&full).is_some_and(|file| !file.is_folder);
     let is_of_image = file_system::is_of_image(&format!("{full}/"));
-    let is_elsewhere = file_system::mount_of(&player.around.mounts, &full).is_none();
+    let is_elsewhere = file_system::mount_of(player.mounts(), &full).is_none();
     // Of an image nobody knows which folders it has; of a volume it is known.
     if is_file || !(player.is_folder(&full) || is_of_image || is_elsewhere) {
         let what = if is_file { "Not a directory" } else { "No such file or directory" };

@@ -27,7 +27,7 @@ fn is_so(player: &mut Player<'_>, words: &[&str]) -> bool {
         ["-n", value] | [value] => !value.is_empty(),
         ["-d", path] => file(path).is_some_and(|file| file.is_folder) || player.is_folder(path),
         ["-e" | "-f" | "-s" | "-r" | "-x", path] if player.is_program(path) => true,
-        ["-f", path] => file(path).is_some_and(|file| !file.is_folder),
+        ["-f", path] => file(path).is_some_and(|file| !(file.is_folder || file.is_block_device())),
         ["-s", path] => file(path).is_some_and(|file| file.size() > 0),
         ["-x", path] => {
             file(path).is_some_and(|file| file.is_folder || file.mode & 0o111 != 0) || player.is_folder(path)
@@ -35,7 +35,8 @@ fn is_so(player: &mut Player<'_>, words: &[&str]) -> bool {
         ["-e" | "-a" | "-r" | "-w" | "-O" | "-G", path] => file(path).is_some() || player.is_folder(path),
         ["-p", path] => file(path).is_some_and(|file| file.is_pipe()),
         ["-L" | "-h", path] => player.own_link(path).is_some(),
-        ["-S" | "-b" | "-c" | "-u" | "-g" | "-k", _] => false,
+        ["-b", path] => file(path).is_some_and(|file| file.is_block_device()),
+        ["-S" | "-c" | "-u" | "-g" | "-k", _] => false,
         ["-t", _] => player.terminal().is_some(),
         ["-v", name] => player.variables.get(name).is_some(),
         [one, "-nt", other] => modified(player, one) > modified(player, other),

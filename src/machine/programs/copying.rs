@@ -107,7 +107,7 @@ fn below(folder: &str, source: &str) -> String {
 fn is_of_unknown(player: &Player<'_>, path: &str) -> bool {
     let full = player.real_path(path);
     let is_whole = images::runs_a_shell(&player.around.image) && !file_system::is_of_image(&full);
-    let is_of_volume = file_system::mount_of(&player.around.mounts, &full).is_some();
+    let is_of_volume = file_system::mount_of(player.mounts(), &full).is_some();
     !is_whole && !is_of_volume && !player.written.contains_key(&full)
 }
 

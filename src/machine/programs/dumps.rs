@@ -1,5 +1,6 @@
 //! `hexdump`, `od` and `xxd`: bytes in digits.
 
+use super::dump_formats::{DumpFormat, letter};
 use super::input::input;
 use crate::byte_text;
 use crate::interpreter::player::Player;
@@ -8,10 +9,6 @@ use crate::interpreter::player::Player;
 const ROW_BYTES: usize = 16;
 /// So many bytes stand in a line of `xxd -p`.
 const PLAIN_BYTES: usize = 30;
-/// Letters that have names of their own in `od -c`.
-const NAMED: [(u8, &str); 8] =
-    [(0, "\\0"), (7, "\\a"), (8, "\\b"), (9, "\\t"), (10, "\\n"), (11, "\\v"), (12, "\\f"), (13, "\\r")];
-
 /// What `od -a` calls those that are no signs.
 const CALLED: [&str; 33] = [
     "nul", "soh", "stx", "etx", "eot", "enq", "ack", "bel", "bs", "ht", "nl", "vt", "ff", "cr", "so", "si",
@@ -39,6 +36,10 @@ pub(super) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) {
     }
     if call.is_reversed {
         return player.say_bytes(&read_back(&text, call.kind == DumpKind::Plain));
+    }
+    if !call.formats.is_empty() {
+        let said: String = call.formats.iter().map(|format| format.said(bytes)).collect();
+        return player.say(&said);
     }
     let rows = |is_short, own: &dyn Fn(&[u8]) -> String| {
         DumpRows { bytes, from, address: call.address, is_short: is_short && !call.shows_all }.said(own)
@@ -97,6 +98,8 @@ type AddressForm = (FieldForm, usize);
 struct DumpCall<'w> {
     kind: DumpKind,
     fields: Vec<DumpField>,
+    /// Of `hexdump -e`, instead of all others.
+    formats: Vec<DumpFormat>,
     /// Nothing where no addresses are wanted (`-An`).
     address: Option<AddressForm>,
     /// `-v`
@@ -184,6 +187,7 @@ impl<'w> DumpCall<'w> {
         let mut call = DumpCall {
             kind: if name == "hd" { DumpKind::Canonical } else { DumpKind::Fields },
             fields: vec![],
+            formats: vec![],
             address: Some(address),
             shows_all: false,
             is_reversed: false,
@@ -208,7 +212,12 @@ impl<'w> DumpCall<'w> {
                 }
                 let rest = &letters[at + letter.len_utf8()..];
                 let value = if rest.is_empty() { words.next().unwrap_or_default() } else { rest };
-                call.set(letter, value)?;
+                if letter == 'e' && name == "hexdump" {
+                    let format = DumpFormat::read(value);
+                    call.formats.push(format.ok_or_else(|| format!("bad format {{{value}}}"))?);
+                } else {
+                    call.set(letter, value)?;
+                }
                 break;
             }
         }
@@ -303,14 +312,6 @@ fn fields_of(row: &[u8], call: &DumpCall<'_>) -> String {
         }
     }
     said
-}
-
-fn letter(byte: u8) -> String {
-    match NAMED.iter().find(|(own, _)| *own == byte) {
-        Some((_, name)) => (*name).to_owned(),
-        None if (0x20..0x7f).contains(&byte) => char::from(byte).to_string(),
-        None => format!("{byte:03o}"),
-    }
 }
 
 fn told_address(form: Option<AddressForm>, at: usize) -> String {

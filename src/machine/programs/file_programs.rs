@@ -8,7 +8,7 @@ use super::listing;
 use super::tar;
 use super::tools::RunProgram;
 use crate::byte_text;
-use crate::file_system::{self, FIFO, File, FileStamp, PERMISSIONS};
+use crate::file_system::{self, File, FileStamp, PERMISSIONS};
 use crate::interpreter::dialect::Dialect;
 use crate::interpreter::player::{AfterCommand, Player};
 
@@ -191,7 +191,7 @@ fn chmod(player: &mut Player<'_>, words: &[&str]) {
             player.fail(&format!("chmod: {path}: {why}\n"));
             continue;
         }
-        let mode = changed_mode(file.mode & PERMISSIONS, mode) | file.mode & FIFO;
+        let mode = changed_mode(file.mode & PERMISSIONS, mode) | file.mode & !PERMISSIONS;
         player.put_file(full, Some(File { mode, ..file }));
     }
 }

@@ -226,6 +226,7 @@ mod tests {
             memory_bytes: Some(3 << 20),
             is_kept: true,
             group: None,
+            is_device: false,
         };
         let around =
             Surroundings { image: "busybox".into(), mounts: vec![memory], ..Surroundings::default() };

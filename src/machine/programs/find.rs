@@ -80,6 +80,7 @@ fn kind_of(file: &File) -> char {
     match file {
         _ if file.is_folder => 'd',
         _ if file.is_pipe() => 'p',
+        _ if file.is_block_device() => 'b',
         _ if file.is_link() => 'l',
         _ => 'f',
     }

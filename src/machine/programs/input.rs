@@ -35,7 +35,7 @@ pub(crate) fn read(player: &mut Player<'_>, program: &str, path: &str) -> Option
         }
         None => {
             let full = player.real_path(path);
-            let is_of_volume = file_system::mount_of(&player.around.mounts, &full).is_some();
+            let is_of_volume = file_system::mount_of(player.mounts(), &full).is_some();
             if file_system::is_of_image(&full) && !is_of_volume && !player.written.contains_key(&full) {
                 return Some(String::new());
             }

@@ -116,7 +116,8 @@ fn entry(player: &mut Player<'_>, files: &Tree, path: &str) -> Option<File> {
 
 /// A folder that no file says.
 pub(super) fn implied_folder(player: &Player<'_>, path: &str) -> File {
-    let is_mount = player.around.mounts.iter().any(|mount| mount.path.trim_end_matches('/') == path);
+    let is_mount =
+        player.mounts().iter().any(|mount| !mount.is_device && mount.path.trim_end_matches('/') == path);
     File::folder(match path {
         "/tmp" if !is_mount => 0o777 | STICKY,
         _ if is_mount && player.group_at(path).is_some() => 0o777 | SET_GROUP,
@@ -167,7 +168,7 @@ impl<'w> ListCall<'w> {
         }
         let mut names: BTreeSet<String> = BTreeSet::new();
         let known = image_files::folders(&player.around.image);
-        let mounts: Vec<String> = player.around.mounts.iter().map(|mount| mount.path.clone()).collect();
+        let mounts: Vec<String> = player.mounts().iter().map(|mount| mount.path.clone()).collect();
         for path in known.keys().chain(&mounts) {
             let below = path.strip_prefix(&prefix).and_then(|rest| rest.split('/').next());
             names.extend(below.filter(|name| !name.is_empty()).map(str::to_owned));

@@ -1,5 +1,6 @@
 //! Programs that tell of the machine and change it: disks, memory, sockets, terminals, package managers.
 
+use super::mounting::is_in_sight_alone;
 use super::openssl;
 use super::packages;
 use crate::file_system::{self, FIFO, File, MountedVolume, Tree};
@@ -7,10 +8,9 @@ use crate::interpreter::player::{AfterCommand, Player};
 use crate::standard_input::TerminalSize;
 
 const PROGRAMS: &[&str] = &[
-    "df", "free", "top", "nproc", "ps", "mount", "umount", "stty", "tty", "tput", "clear", "reset", "mktemp",
-    "mkfifo", "apk", "apt-get", "apt", "yum", "dnf", "microdnf", "lscpu", "dmesg", "arch", "logname",
-    "groups", "getconf", "pgrep", "pkill", "pidof", "killall", "chgrp", "adduser", "addgroup", "useradd",
-    "groupadd", "openssl",
+    "df", "free", "top", "nproc", "ps", "stty", "tty", "tput", "clear", "reset", "mktemp", "mkfifo", "apk",
+    "apt-get", "apt", "yum", "dnf", "microdnf", "lscpu", "dmesg", "arch", "logname", "groups", "getconf",
+    "pgrep", "pkill", "pidof", "killall", "chgrp", "adduser", "addgroup", "useradd", "groupadd", "openssl",
 ];
 
 pub(super) fn is_known(name: &str) -> bool {
@@ -37,7 +37,6 @@ pub(super) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) -> AfterC
         "df" => df(player, words),
         "free" => free(player, words),
         "top" => top(player),
-        "mount" => mounts(player, words),
         "stty" | "tput" => terminal(player, name, words),
         "tty" => tty(player),
         "clear" | "reset" if player.terminal().is_some() => player.say("\u{1b}[H\u{1b}[J"),
@@ -82,18 +81,18 @@ fn df(player: &mut Player<'_>, words: &[&str]) {
 }
 
 /// A line of `df`; amounts in KiB.
-struct DiskLine<'a> {
+struct DiskLine {
     device: &'static str,
-    place: &'a str,
+    place: String,
     size: u64,
     used: u64,
 }
 
-fn disks_of<'a>(player: &mut Player<'a>, paths: &[&str]) -> Vec<DiskLine<'a>> {
-    let around = player.around;
+fn disks_of(player: &mut Player<'_>, paths: &[&str]) -> Vec<DiskLine> {
     let files = player.files();
     if paths.is_empty() {
-        let all = std::iter::once(None).chain(around.mounts.iter().map(Some));
+        let of_volumes = player.mounts().iter().filter(|mount| !is_in_sight_alone(mount));
+        let all = std::iter::once(None).chain(of_volumes.map(Some));
         return all.map(|mount| disk(&files, mount)).collect();
     }
     let mut lines = Vec::new();
@@ -103,23 +102,22 @@ fn disks_of<'a>(player: &mut Player<'a>, paths: &[&str]) -> Vec<DiskLine<'a>> {
             player.fail(&format!("df: {path}: can't find mount point\n"));
             continue;
         }
-        lines.push(disk(&files, file_system::mount_of(&around.mounts, &full)));
+        lines.push(disk(&files, file_system::mount_of(player.mounts(), &full)));
     }
     lines
 }
 
 /// The disk of a volume, or of the container's own files. A disk of the node has what is made up of it; what
 /// is in memory has what fits there, and what is in it in blocks of 4 KiB.
-fn disk<'a>(files: &Tree, mount: Option<&'a MountedVolume>) -> DiskLine<'a> {
+fn disk(files: &Tree, mount: Option<&MountedVolume>) -> DiskLine {
     let size = 104_857_600;
     let used = size / 10;
-    let Some(mount) = mount else { return DiskLine { device: "overlay", place: "/", size, used } };
-    let Some(bytes) = mount.memory_bytes else {
-        return DiskLine { device: "/dev/vda1", place: &mount.path, size, used };
-    };
+    let Some(mount) = mount else { return DiskLine { device: "overlay", place: "/".into(), size, used } };
+    let place = mount.path.clone();
+    let Some(bytes) = mount.memory_bytes else { return DiskLine { device: "/dev/vda1", place, size, used } };
     let below = files.iter().filter(|(file, _)| file_system::is_within(&mount.path, file));
     let used = below.map(|(_, file)| file.size().div_ceil(4096) as u64 * 4).sum();
-    DiskLine { device: "tmpfs", place: &mount.path, size: bytes / 1024, used }
+    DiskLine { device: "tmpfs", place, size: bytes / 1024, used }
 }
 
 /// As `-h` has it.
@@ -155,34 +153,6 @@ fn top(player: &mut Player<'_>) {
          \u{20} PID  PPID USER     STAT   VSZ %VSZ CPU %CPU COMMAND\n\
          \u{20}   1     0 root     S     4400   0%   0   0% {main}\n",
     ));
-}
-
-/// `mount`, and `mount -t TYPE`.
-fn mounts(player: &mut Player<'_>, words: &[&str]) {
-    let wanted = match words {
-        [] => None,
-        ["-t", kind] => Some(*kind),
-        _ => return player.fail("mount: permission denied (are you root?)\n"),
-    };
-    let own = [
-        ("overlay", "/", "overlay", "rw,relatime"),
-        ("proc", "/proc", "proc", "rw,nosuid,nodev,noexec"),
-        ("tmpfs", "/dev", "tmpfs", "rw,nosuid"),
-        ("cgroup", "/sys/fs/cgroup", "cgroup2", "ro,nosuid,nodev,noexec,relatime"),
-    ];
-    let of_volumes = player.around.mounts.iter().map(|mount| {
-        let how = if mount.is_read_only { "ro,relatime" } else { "rw,relatime" };
-        match mount.memory_bytes {
-            Some(bytes) => ("tmpfs", mount.path.as_str(), "tmpfs", format!("{how},size={}k", bytes / 1024)),
-            None => ("/dev/vda1", mount.path.as_str(), "ext4", how.to_owned()),
-        }
-    });
-    let own = own.into_iter().map(|(device, at, kind, how)| (device, at, kind, how.to_owned()));
-    let all = own.chain(of_volumes);
-    let shown = all.filter(|(_, _, kind, _)| wanted.is_none_or(|wanted| wanted == *kind));
-    let said: String =
-        shown.map(|(device, at, kind, how)| format!("{device} on {at} type {kind} ({how})\n")).collect();
-    player.say(&said);
 }
 
 /// `stty size` and `tput cols`

@@ -112,6 +112,7 @@ fn part(player: &Player<'_>, letter: char, path: &str, file: &File) -> String {
         'N' => format!("'{path}'"),
         'F' if file.is_folder => "directory".into(),
         'F' if file.is_pipe() => "fifo".into(),
+        'F' if file.is_block_device() => "block special file".into(),
         'F' if file.is_link() => "symbolic link".into(),
         'F' if file.size() == 0 => "regular empty file".into(),
         'F' => "regular file".into(),

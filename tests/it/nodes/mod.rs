@@ -4,6 +4,7 @@ mod details;
 mod events;
 mod image_volumes;
 mod kubelet;
+mod node_files;
 mod numbers;
 mod pressure;
 mod profiles;
