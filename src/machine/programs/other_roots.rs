@@ -134,13 +134,13 @@ impl<'a> EnteredNamespaces<'a> {
                 "-a" | "--all" => wants = true,
                 name if name.starts_with("--") => {}
                 letters => {
+                    let (letters, path) = letters
+                        .find('/')
+                        .map_or((letters, None), |from| (&letters[..from], Some(&letters[from..])));
                     if letters.ends_with('t') {
                         target = words.get(at).copied().unwrap_or_default();
                         at += 1;
                     }
-                    let (letters, path) = letters
-                        .find('/')
-                        .map_or((letters, None), |from| (&letters[..from], Some(&letters[from..])));
                     wants |= letters.contains('m') || letters.contains('a');
                     named = named.or(path.filter(|_| letters.ends_with('m')));
                 }
