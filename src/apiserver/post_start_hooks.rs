@@ -186,7 +186,9 @@ mod tests {
     use super::*;
     use crate::endpoints::query::Query;
 
-    fn surroundings() -> HookSurroundings<fn() -> Checked, fn() -> Checked> {
+    type AlwaysKnown = fn() -> Checked;
+
+    fn surroundings() -> HookSurroundings<AlwaysKnown, AlwaysKnown> {
         HookSurroundings {
             priority_and_fairness: true,
             proxy_certificate: false,

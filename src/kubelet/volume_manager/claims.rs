@@ -90,10 +90,12 @@ pub(crate) fn mount(
             _ => {}
         }
     }
-    match () {
-        () if !not_attached.is_empty() => Err(ClaimRefusal::NotAttached(not_attached)),
-        () if !not_mapped.is_empty() => Err(ClaimRefusal::NotMapped(not_mapped)),
-        () => Ok(()),
+    if !not_attached.is_empty() {
+        Err(ClaimRefusal::NotAttached(not_attached))
+    } else if !not_mapped.is_empty() {
+        Err(ClaimRefusal::NotMapped(not_mapped))
+    } else {
+        Ok(())
     }
 }
 
