@@ -14,9 +14,9 @@ use super::authorization::metrics::AuthorizationMetrics;
 use super::authorization::rbac::Rbac;
 use super::authorizer::{Authorizer, AuthorizerReply, Decision};
 use super::config::{ApiserverConfig, ConfigError};
-use super::crd_handler::CrdHandler;
+use super::crd_handler::{CrdHandler, DefinitionsSynced};
 use super::endpoints::handlers::long_work::LongWork;
-use super::endpoints::routes::healthz::{Checked, HealthCheck, at_once};
+use super::endpoints::routes::healthz::{HealthCheck, at_once};
 use super::endpoints::routes::openapi_documents::OpenApi;
 use super::endpoints::routes::zpages::ZPages;
 use super::endpoints::{EndpointContext, installer};
@@ -74,16 +74,16 @@ pub fn build_handler_chain(config: ApiserverConfig) -> Result<ApiService, Config
     let flow_control = Arc::new(FlowControl::new(config.flow_control, &registry, &scheme, &clock));
     let long_work = LongWork::new(clock.clone());
     let crds = CrdHandler::start(&registry, &scheme, &clock, &entropy, &config.pods);
-    post_start_hooks.follow_definitions(crds.synced());
+    let definitions = crds.synced();
+    post_start_hooks.follow_definitions(definitions.clone());
     let surroundings = HookSurroundings {
         priority_and_fairness: config.flow_control.priority_and_fairness,
         proxy_certificate: config.proxy_identity.0.is_some(),
-        roles: roles_are_known(rbac),
-        definitions: definitions_are_known(&crds),
+        roles: roles_are_known(rbac.clone()),
+        definitions: definitions_are_known(definitions.clone()),
     };
-    let is_synced = all_known(&surroundings);
-    let health = config.health.with_readiness("informer-sync", at_once(is_synced));
-    let health = post_start_hooks.add_to(health, surroundings);
+    let health = config.health.with_readiness("informer-sync", all_are_known(rbac, definitions));
+    let health = post_start_hooks.add_to(health, &surroundings);
     let endpoints = Arc::new(EndpointContext {
         aggregator: Aggregator::new(
             &registry,
@@ -308,22 +308,16 @@ fn goes_on(shutdown: Shutdown) -> HealthCheck {
 }
 
 /// Ready is who may say what its own components may do.
-fn roles_are_known(rbac: Arc<Rbac>) -> impl Fn() -> Checked + Clone {
-    move || finished(rbac.knows_bootstrap_roles())
+fn roles_are_known(rbac: Arc<Rbac>) -> HealthCheck {
+    at_once(move || finished(rbac.knows_bootstrap_roles()))
 }
 
 /// Ready is who serves the custom kinds that there were before.
-fn definitions_are_known(crds: &CrdHandler) -> impl Fn() -> Checked + Clone + use<> {
-    let synced = crds.synced();
-    move || finished(*synced.borrow())
+fn definitions_are_known(definitions: DefinitionsSynced) -> HealthCheck {
+    at_once(move || finished(definitions.is_so()))
 }
 
 /// The server's own informers follow roles and definitions.
-fn all_known<R, D>(around: &HookSurroundings<R, D>) -> impl Fn() -> Checked + use<R, D>
-where
-    R: Fn() -> Checked + Clone,
-    D: Fn() -> Checked + Clone,
-{
-    let (roles, definitions) = (around.roles.clone(), around.definitions.clone());
-    move || roles().and_then(|()| definitions())
+fn all_are_known(rbac: Arc<Rbac>, definitions: DefinitionsSynced) -> HealthCheck {
+    at_once(move || finished(rbac.knows_bootstrap_roles() && definitions.is_so()))
 }

@@ -8,9 +8,8 @@
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use tokio::sync::watch;
-
-use super::endpoints::routes::healthz::{Checked, HealthChecks, at_once};
+use super::crd_handler::DefinitionsSynced;
+use super::endpoints::routes::healthz::{Checked, HealthCheck, HealthChecks, at_once};
 
 /// A step of the start, which one or more hooks wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,53 +45,51 @@ enum HookEnd {
 }
 
 /// What a server has, and whom its checks ask beside the steps.
-pub(crate) struct HookSurroundings<R, D> {
+pub(crate) struct HookSurroundings {
     pub priority_and_fairness: bool,
     pub proxy_certificate: bool,
-    pub roles: R,
-    pub definitions: D,
+    pub roles: HealthCheck,
+    pub definitions: HealthCheck,
 }
 
 const BUILT: HookEnd = HookEnd::Step(StartStep::HandlersBuilt);
 const IDENTITY: HookEnd = HookEnd::Step(StartStep::IdentityKept);
 
-/// All of them, in upstream's order. `bootstrap-controller` is the one that keeps `default/kubernetes`.
-const HOOKS: [(&str, HookEnd); 29] = [
-    ("start-apiserver-admission-initializer", BUILT),
-    ("generic-apiserver-start-informers", HookEnd::Roles),
-    ("priority-and-fairness-config-consumer", HookEnd::FlowControl { fair: true }),
-    ("priority-and-fairness-filter", HookEnd::FlowControl { fair: true }),
-    ("max-in-flight-filter", HookEnd::FlowControl { fair: false }),
-    ("storage-object-count-tracker-hook", BUILT),
-    ("start-apiextensions-informers", HookEnd::Definitions),
-    ("start-apiextensions-controllers", HookEnd::Definitions),
-    ("crd-informer-synced", HookEnd::Definitions),
-    ("start-system-namespaces-controller", HookEnd::Step(StartStep::NamespacesMade)),
-    ("start-cluster-authentication-info-controller", HookEnd::Step(StartStep::TrustPublished)),
-    ("start-kube-apiserver-identity-lease-controller", IDENTITY),
-    ("start-kube-apiserver-identity-lease-garbage-collector", IDENTITY),
-    ("start-legacy-token-tracking-controller", HookEnd::Step(StartStep::LooksAfterObjects)),
-    ("start-service-ip-repair-controllers", HookEnd::Step(StartStep::LooksAfterObjects)),
-    ("rbac/bootstrap-roles", HookEnd::Roles),
-    ("scheduling/bootstrap-system-priority-classes", BUILT),
-    ("priority-and-fairness-config-producer", BUILT),
-    ("bootstrap-controller", HookEnd::Step(StartStep::ServiceMade)),
-    ("start-kubernetes-service-cidr-controller", HookEnd::Step(StartStep::ServiceMade)),
-    ("aggregator-reload-proxy-client-cert", HookEnd::ProxyCertificate),
-    ("start-kube-aggregator-informers", BUILT),
-    ("apiservice-status-local-available-controller", BUILT),
-    ("apiservice-status-remote-available-controller", BUILT),
-    ("apiservice-registration-controller", BUILT),
-    ("apiservice-discovery-controller", BUILT),
-    ("kube-apiserver-autoregistration", HookEnd::Definitions),
-    ("apiservice-openapi-controller", BUILT),
-    ("apiservice-openapiv3-controller", BUILT),
+/// The checks of all of them, in upstream's order. `bootstrap-controller` is the one that keeps
+/// `default/kubernetes`; `autoregister-completion` is no hook, and asks whether all APIServices of the
+/// server's own were available once.
+const CHECKS: [(&str, HookEnd); 30] = [
+    ("poststarthook/start-apiserver-admission-initializer", BUILT),
+    ("poststarthook/generic-apiserver-start-informers", HookEnd::Roles),
+    ("poststarthook/priority-and-fairness-config-consumer", HookEnd::FlowControl { fair: true }),
+    ("poststarthook/priority-and-fairness-filter", HookEnd::FlowControl { fair: true }),
+    ("poststarthook/max-in-flight-filter", HookEnd::FlowControl { fair: false }),
+    ("poststarthook/storage-object-count-tracker-hook", BUILT),
+    ("poststarthook/start-apiextensions-informers", HookEnd::Definitions),
+    ("poststarthook/start-apiextensions-controllers", HookEnd::Definitions),
+    ("poststarthook/crd-informer-synced", HookEnd::Definitions),
+    ("poststarthook/start-system-namespaces-controller", HookEnd::Step(StartStep::NamespacesMade)),
+    ("poststarthook/start-cluster-authentication-info-controller", HookEnd::Step(StartStep::TrustPublished)),
+    ("poststarthook/start-kube-apiserver-identity-lease-controller", IDENTITY),
+    ("poststarthook/start-kube-apiserver-identity-lease-garbage-collector", IDENTITY),
+    ("poststarthook/start-legacy-token-tracking-controller", HookEnd::Step(StartStep::LooksAfterObjects)),
+    ("poststarthook/start-service-ip-repair-controllers", HookEnd::Step(StartStep::LooksAfterObjects)),
+    ("poststarthook/rbac/bootstrap-roles", HookEnd::Roles),
+    ("poststarthook/scheduling/bootstrap-system-priority-classes", BUILT),
+    ("poststarthook/priority-and-fairness-config-producer", BUILT),
+    ("poststarthook/bootstrap-controller", HookEnd::Step(StartStep::ServiceMade)),
+    ("poststarthook/start-kubernetes-service-cidr-controller", HookEnd::Step(StartStep::ServiceMade)),
+    ("poststarthook/aggregator-reload-proxy-client-cert", HookEnd::ProxyCertificate),
+    ("poststarthook/start-kube-aggregator-informers", BUILT),
+    ("poststarthook/apiservice-status-local-available-controller", BUILT),
+    ("poststarthook/apiservice-status-remote-available-controller", BUILT),
+    ("poststarthook/apiservice-registration-controller", BUILT),
+    ("poststarthook/apiservice-discovery-controller", BUILT),
+    ("poststarthook/kube-apiserver-autoregistration", HookEnd::Definitions),
+    ("autoregister-completion", HookEnd::Definitions),
+    ("poststarthook/apiservice-openapi-controller", BUILT),
+    ("poststarthook/apiservice-openapiv3-controller", BUILT),
 ];
-
-/// The hook after whose check upstream lists another, which is no hook: whether all APIServices of its own
-/// were available once.
-const AUTOREGISTRATION: &str = "kube-apiserver-autoregistration";
-const AUTOREGISTERED: &str = "autoregister-completion";
 
 /// How far the start of one server has come. Cloning shares it.
 #[derive(Clone, Debug, Default)]
@@ -100,7 +97,7 @@ pub struct PostStartHooks {
     expected: u8,
     reached: Arc<AtomicU8>,
     /// Whether the custom kinds are served that were stored before; set with the handler chain.
-    definitions: Arc<OnceLock<watch::Receiver<bool>>>,
+    definitions: Arc<OnceLock<DefinitionsSynced>>,
 }
 
 /// As a hook says it that has not come back yet.
@@ -132,44 +129,38 @@ impl PostStartHooks {
     }
 
     /// Whoever waits for custom kinds waits for this.
-    pub(crate) fn follow_definitions(&self, synced: watch::Receiver<bool>) {
+    pub(crate) fn follow_definitions(&self, synced: DefinitionsSynced) {
         drop(self.definitions.set(synced));
     }
 
     /// Comes back when the custom kinds are served that were stored before; at once where there is no server.
     pub async fn custom_kinds_served(&self) {
         if let Some(synced) = self.definitions.get() {
-            // An error means that the server is gone.
-            drop(synced.clone().wait_for(|synced| *synced).await);
+            synced.wait().await;
         }
     }
 
     /// With a check for each hook.
-    pub(crate) fn add_to<R, D>(&self, health: HealthChecks, around: HookSurroundings<R, D>) -> HealthChecks
-    where
-        R: Fn() -> Checked + Clone + Send + Sync + 'static,
-        D: Fn() -> Checked + Clone + Send + Sync + 'static,
-    {
-        let of_step = |step: StartStep| {
-            let hooks = self.clone();
-            self.takes(step).then(|| at_once(move || hooks.check(step)))
-        };
-        HOOKS.iter().fold(health, |health, (name, end)| {
-            let check = match *end {
-                HookEnd::Step(step) => of_step(step),
-                HookEnd::FlowControl { fair } => {
-                    of_step(StartStep::HandlersBuilt).filter(|_| fair == around.priority_and_fairness)
-                }
-                HookEnd::ProxyCertificate => {
-                    of_step(StartStep::HandlersBuilt).filter(|_| around.proxy_certificate)
-                }
-                HookEnd::Roles => Some(at_once(around.roles.clone())),
-                HookEnd::Definitions => Some(at_once(around.definitions.clone())),
-            };
-            let Some(check) = check else { return health };
-            let health = health.with(&format!("poststarthook/{name}"), check.clone(), true);
-            if *name == AUTOREGISTRATION { health.with(AUTOREGISTERED, check, true) } else { health }
+    pub(crate) fn add_to(&self, health: HealthChecks, around: &HookSurroundings) -> HealthChecks {
+        CHECKS.iter().fold(health, |health, (name, end)| match self.check_of(*end, around) {
+            Some(check) => health.with(name, check, true),
+            None => health,
         })
+    }
+
+    /// Nothing where the server does not do that.
+    fn check_of(&self, end: HookEnd, around: &HookSurroundings) -> Option<HealthCheck> {
+        let step = match end {
+            HookEnd::Roles => return Some(around.roles.clone()),
+            HookEnd::Definitions => return Some(around.definitions.clone()),
+            HookEnd::Step(step) => self.takes(step).then_some(step),
+            HookEnd::FlowControl { fair } => {
+                (fair == around.priority_and_fairness).then_some(StartStep::HandlersBuilt)
+            }
+            HookEnd::ProxyCertificate => around.proxy_certificate.then_some(StartStep::HandlersBuilt),
+        };
+        let hooks = self.clone();
+        step.map(|step| at_once(move || hooks.check(step)))
     }
 
     fn takes(&self, step: StartStep) -> bool {
@@ -186,14 +177,12 @@ mod tests {
     use super::*;
     use crate::endpoints::query::Query;
 
-    type AlwaysKnown = fn() -> Checked;
-
-    fn surroundings() -> HookSurroundings<AlwaysKnown, AlwaysKnown> {
+    fn surroundings() -> HookSurroundings {
         HookSurroundings {
             priority_and_fairness: true,
             proxy_certificate: false,
-            roles: || Ok(()),
-            definitions: || Ok(()),
+            roles: at_once(|| Ok(())),
+            definitions: at_once(|| Ok(())),
         }
     }
 
@@ -207,7 +196,7 @@ mod tests {
     #[tokio::test]
     async fn a_hook_fails_until_its_step_is_taken() {
         let hooks = PostStartHooks::expecting([StartStep::NamespacesMade]);
-        let health = hooks.add_to(HealthChecks::default(), surroundings());
+        let health = hooks.add_to(HealthChecks::default(), &surroundings());
         let (code, text) = livez(&health).await;
         assert_eq!(code, 500, "{text}");
         let failed = |text: &str, name: &str| text.contains(&format!("[-]poststarthook/{name} failed: "));
@@ -225,13 +214,13 @@ mod tests {
     async fn what_a_server_does_not_do_is_not_listed() {
         let hooks = PostStartHooks::default();
         hooks.reach(StartStep::HandlersBuilt);
-        let fair = livez(&hooks.add_to(HealthChecks::default(), surroundings())).await.1;
+        let fair = livez(&hooks.add_to(HealthChecks::default(), &surroundings())).await.1;
         assert!(!fair.contains("bootstrap-controller") && !fair.contains("identity-lease"), "{fair}");
         assert!(fair.contains("priority-and-fairness-filter") && !fair.contains("max-in-flight"), "{fair}");
         assert!(!fair.contains("aggregator-reload-proxy-client-cert"), "{fair}");
         let around =
             HookSurroundings { priority_and_fairness: false, proxy_certificate: true, ..surroundings() };
-        let limited = livez(&hooks.add_to(HealthChecks::default(), around)).await.1;
+        let limited = livez(&hooks.add_to(HealthChecks::default(), &around)).await.1;
         assert!(
             limited.contains("max-in-flight-filter") && !limited.contains("fairness-filter"),
             "{limited}"

@@ -220,13 +220,11 @@ impl PodWorker {
         match claims::mount(pod, &mounting.detail, sources, (&node.volumes, &node.host_files)) {
             Err(ClaimRefusal::Failed(reason, why)) => return Err(Some(PodEvent::warning(reason, why))),
             Err(ClaimRefusal::NotAttached(volumes)) => {
-                let names: Vec<&str> = volumes.iter().map(String::as_str).collect();
-                let unready = Unready { unattached: &names, ..Unready::default() };
+                let unready = Unready { unattached: &volumes, ..Unready::default() };
                 return Err(waits_too_long(mounting, now, &unready));
             }
             Err(ClaimRefusal::NotMapped(volumes)) => {
-                let names: Vec<&str> = volumes.iter().map(String::as_str).collect();
-                let unready = Unready { unmapped: &names, ..Unready::default() };
+                let unready = Unready { unmapped: &volumes, ..Unready::default() };
                 return Err(waits_too_long(mounting, now, &unready));
             }
             Ok(()) => mounting.waits_since = None,

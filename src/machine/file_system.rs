@@ -84,6 +84,27 @@ pub struct MountedVolume {
     pub is_device: bool,
 }
 
+impl MountedVolume {
+    /// All of a volume, which keeps what is written.
+    pub fn kept(path: impl Into<String>, volume: impl Into<String>) -> MountedVolume {
+        MountedVolume {
+            path: path.into(),
+            sub_path: String::new(),
+            volume: volume.into(),
+            is_read_only: false,
+            memory_bytes: None,
+            is_kept: true,
+            group: None,
+            is_device: false,
+        }
+    }
+
+    /// Whether a path is where it is.
+    pub(crate) fn is_at(&self, path: &str) -> bool {
+        self.path.trim_end_matches('/') == path
+    }
+}
+
 /// A file of a well-known path that no volume shows but every image has: nothing is known of what is in
 /// it.
 const OF_EVERY_IMAGE: [&str; 8] = ["/etc/", "/proc/", "/sys/", "/usr/", "/bin/", "/lib/", "/dev/", "/sbin/"];

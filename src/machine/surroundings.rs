@@ -196,18 +196,7 @@ pub fn program_of(image: &str) -> &str {
 /// A volume that keeps what is written, at `path`.
 #[cfg(test)]
 pub fn kept_mount(path: &str) -> MountedVolume {
-    let (volume, path) = ("data".to_owned(), path.to_owned());
-    let sub_path = String::new();
-    MountedVolume {
-        path,
-        sub_path,
-        volume,
-        is_read_only: false,
-        memory_bytes: None,
-        is_kept: true,
-        group: None,
-        is_device: false,
-    }
+    MountedVolume::kept(path, "data")
 }
 
 #[cfg(test)]

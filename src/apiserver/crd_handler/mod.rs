@@ -28,9 +28,28 @@ use entropy::Entropy;
 
 use conversion::WebhookConverter;
 
+/// Whether the definitions that there were at the start are served (`crd-informer-synced`).
+#[derive(Clone, Debug)]
+pub struct DefinitionsSynced(watch::Receiver<bool>);
+
+impl DefinitionsSynced {
+    pub(crate) fn is_so(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Waits until it is so.
+    pub(crate) async fn wait(&self) {
+        if self.is_so() {
+            return;
+        }
+        // An error means that the handler is gone, and with it the server.
+        drop(self.0.clone().wait_for(|synced| *synced).await);
+    }
+}
+
 /// Serves custom kinds. Dropping it ends its work.
 pub struct CrdHandler {
-    synced: watch::Receiver<bool>,
+    synced: DefinitionsSynced,
     task: AbortHandle,
     /// The registry knows it only as long as it is here.
     _converter: Arc<dyn CustomResourceConverter>,
@@ -51,23 +70,19 @@ impl CrdHandler {
         let (sender, synced) = watch::channel(false);
         let sync =
             sync::Sync::new(registry.clone(), scheme.clone(), clock.named("apiserver: custom kinds"), sender);
+        let synced = DefinitionsSynced(synced);
         CrdHandler { synced, task: clock.spawn(sync.run()).abort_handle(), _converter: converter }
     }
 
-    /// Whether the definitions that there were at the start are served (`crd-informer-synced`).
-    pub(crate) fn synced(&self) -> watch::Receiver<bool> {
+    /// Whether it serves what was defined before, for those who outlive this call.
+    pub(crate) fn synced(&self) -> DefinitionsSynced {
         self.synced.clone()
     }
 
     /// Waits until the definitions that there were at the start are served: after a restart, what is not
     /// known yet may still be.
     pub async fn wait_until_synced(&self) {
-        if *self.synced.borrow() {
-            return;
-        }
-        let mut synced = self.synced.clone();
-        // An error means that the handler is gone, and with it the server.
-        let _ = synced.wait_for(|synced| *synced).await;
+        self.synced.wait().await;
     }
 }
 

@@ -130,10 +130,11 @@ impl KubeContainer {
 
     /// Begins, when it has not yet, and takes all steps that are due. Says when the next one is.
     pub fn advance(&mut self, spec: &Spec, context: &mut SyncContext<'_>) -> Option<Time> {
-        if std::mem::replace(&mut self.backoff_key, backoff_key(spec)) != backoff_key(spec) {
+        let (backoff_key, hash) = (backoff_key(spec), hash(spec));
+        if std::mem::replace(&mut self.backoff_key, backoff_key) != backoff_key {
             self.forget_failures(context.now);
         }
-        if std::mem::replace(&mut self.hash, hash(spec)) != hash(spec) {
+        if std::mem::replace(&mut self.hash, hash) != hash {
             self.replace(spec, context);
         }
         if self.task == Task::Idle {

@@ -68,8 +68,8 @@ pub(crate) fn mount(
     for volume in &detail.spec.volumes {
         let Some(source) = sources::claim(volume, pod) else { continue };
         let unprocessed = |why: &str| {
-            let name = [volume.name.as_str()];
-            ClaimRefusal::Failed(FAILED_MOUNT, unable(&Unready { failed: &name, ..Unready::default() }, why))
+            let failed = std::slice::from_ref(&volume.name);
+            ClaimRefusal::Failed(FAILED_MOUNT, unable(&Unready { failed, ..Unready::default() }, why))
         };
         match (found.get(&source), source) {
             (Some(Found::Volume(found)), _) => {
@@ -132,17 +132,17 @@ fn take(
 #[derive(Default)]
 pub(crate) struct Unready<'a> {
     /// They are not attached.
-    pub(crate) unattached: &'a [&'a str],
+    pub(crate) unattached: &'a [String],
     /// They are, and are not mapped.
-    pub(crate) unmapped: &'a [&'a str],
+    pub(crate) unmapped: &'a [String],
     /// What they are is not known.
-    pub(crate) failed: &'a [&'a str],
+    pub(crate) failed: &'a [String],
 }
 
 /// The message of `FailedMount` of a pod that waits for volumes (`WaitForAttachAndMount`).
 pub(crate) fn unable(Unready { unattached, unmapped, failed }: &Unready<'_>, why: &str) -> String {
-    let unmounted: Vec<&str> = unattached.iter().chain(*unmapped).chain(*failed).copied().collect();
-    let shown = |names: &[&str]| names.join(" ");
+    let unmounted = [*unattached, *unmapped, *failed].concat();
+    let shown = |names: &[String]| names.join(" ");
     format!(
         "Unable to attach or mount volumes: unmounted volumes=[{}], unattached volumes=[{}], failed to \
          process volumes=[{}]: {why}",

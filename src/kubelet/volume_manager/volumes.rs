@@ -118,16 +118,8 @@ fn node_roots(facts: &VolumeFacts<'_>, mounts: &[MountedVolume]) -> Vec<MountedV
     let is_of_processes = |mount: &&MountedVolume| mount.volume == "/proc" && mount.sub_path.is_empty();
     let mounted = mounts.iter().filter(is_of_processes).map(|mount| mount.path.as_str());
     let own = facts.detail.spec.host_pid.then_some("/proc");
-    let root = |processes: &str| MountedVolume {
-        path: format!("{}/1/root", processes.trim_end_matches('/')),
-        sub_path: String::new(),
-        volume: "/".into(),
-        is_read_only: false,
-        memory_bytes: None,
-        is_kept: true,
-        group: None,
-        is_device: false,
-    };
+    let root =
+        |processes: &str| MountedVolume::kept(format!("{}/1/root", processes.trim_end_matches('/')), "/");
     mounted.chain(own).map(root).collect()
 }
 
@@ -136,14 +128,9 @@ fn block_device(facts: &VolumeFacts<'_>, device: &BlockMount) -> Option<MountedV
     let volume = facts.detail.spec.volumes.iter().find(|volume| volume.name == device.name)?;
     let claim = volume.persistent_volume_claim.as_ref();
     Some(MountedVolume {
-        path: file_system::absolute("/", &device.device_path),
-        sub_path: String::new(),
-        volume: claimed(facts, volume)?,
         is_read_only: claim.is_some_and(|claim| claim.read_only),
-        memory_bytes: None,
-        is_kept: true,
-        group: None,
         is_device: true,
+        ..MountedVolume::kept(file_system::absolute("/", &device.device_path), claimed(facts, volume)?)
     })
 }
 

@@ -94,7 +94,7 @@ fn go_mode(file: &File, plain: String) -> String {
 /// Everybody may write into a volume; into the node's `/tmp`, too, where each takes away his own.
 fn root_of_volume(player: &Player<'_>, path: &str) -> Option<File> {
     let mut mounts = player.mounts().iter();
-    let mount = mounts.find(|mount| mount.path.trim_end_matches('/') == path)?;
+    let mount = mounts.find(|mount| mount.is_at(path))?;
     Some(File::folder(if mount.volume == "/tmp" { 0o777 | STICKY } else { 0o777 }))
 }
 

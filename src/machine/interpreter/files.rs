@@ -235,6 +235,12 @@ impl Player<'_> {
         self.check_disk();
     }
 
+    /// Takes away what is at a path, and all below it.
+    pub(crate) fn remove_all(&mut self, path: &str) {
+        let gone = self.files().into_keys().filter(|own| file_system::is_within(path, own));
+        gone.for_each(|own| self.put_file(own, None));
+    }
+
     /// What a volume shows there counts no more.
     fn hide(&mut self, path: &str) {
         let is_own = disk::is_own(self.mounts(), path);
@@ -276,7 +282,7 @@ impl Player<'_> {
     pub(crate) fn is_folder(&mut self, path: &str) -> bool {
         let path = self.real_path(path);
         let mut mounts = self.mounts().iter().filter(|mount| !mount.is_device);
-        let is_mount = mounts.any(|mount| mount.path.trim_end_matches('/') == path);
+        let is_mount = mounts.any(|mount| mount.is_at(&path));
         let below = format!("{}/", path.trim_end_matches('/'));
         let is_above_mount = self.mounts().iter().any(|mount| mount.path.starts_with(&below));
         matches!(path.as_str(), "/" | "/tmp") || is_mount || is_above_mount || self.has_file_below(&below)

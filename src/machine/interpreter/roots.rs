@@ -50,7 +50,7 @@ impl Player<'_> {
             is_read_only: mount.is_read_only && !folder.is_of_node,
             ..mount.clone()
         });
-        let below = self.mounts().iter().filter(|mount| mount.path.trim_end_matches('/') != path);
+        let below = self.mounts().iter().filter(|mount| !mount.is_at(&path));
         let below = below.filter(|_| !folder.is_of_node);
         let below = below.filter_map(|mount| {
             inner(&path, &mount.path).map(|path| MountedVolume { path, ..mount.clone() })

@@ -25,7 +25,7 @@ fn is_so(player: &mut Player<'_>, words: &[&str]) -> bool {
         [] => false,
         ["-z", value] => value.is_empty(),
         ["-n", value] | [value] => !value.is_empty(),
-        ["-d", path] => file(path).is_some_and(|file| file.is_folder) || player.is_folder(path),
+        ["-d", path] => player.has_folder(path),
         ["-e" | "-f" | "-s" | "-r" | "-x", path] if player.is_program(path) => true,
         ["-f", path] => file(path).is_some_and(|file| !(file.is_folder || file.is_block_device())),
         ["-s", path] => file(path).is_some_and(|file| file.size() > 0),

@@ -79,7 +79,7 @@ pub(super) fn run(player: &mut Player<'_>, program: &str, words: &[&str]) {
     let (Some(target), [_, ..]) = (call.target, &call.sources[..]) else {
         return player.fail(&format!("{program}: missing file operand\n"));
     };
-    let is_folder = is_folder(player, target) || target.ends_with('/');
+    let is_folder = player.has_folder(target) || target.ends_with('/');
     if call.sources.len() > 1 && !is_folder && !is_of_unknown(player, target) {
         return player.fail(&format!("{program}: target '{target}': No such file or directory\n"));
     }
@@ -87,10 +87,6 @@ pub(super) fn run(player: &mut Player<'_>, program: &str, words: &[&str]) {
         let place = if is_folder && !call.has("T") { below(target, source) } else { (*target).to_owned() };
         copy(player, program, &call, (source, &place));
     }
-}
-
-fn is_folder(player: &mut Player<'_>, path: &str) -> bool {
-    player.file(path).is_some_and(|file| file.is_folder) || player.is_folder(path)
 }
 
 /// Where a source goes that is put into a folder: what ends in `.` is its own name nowhere.
@@ -137,9 +133,7 @@ fn copy(player: &mut Player<'_>, program: &str, call: &CopyCall<'_>, (source, ta
         folder => copy_folder(player, program, call, (folder, &from), (target, &to)),
     };
     if is_done && program == "mv" {
-        let files = player.files();
-        let gone = files.into_keys().filter(|path| file_system::is_within(&from, path));
-        gone.for_each(|path| player.put_file(path, None));
+        player.remove_all(&from);
     }
 }
 
@@ -210,7 +204,7 @@ fn put(player: &mut Player<'_>, program: &str, (shown, path): (&str, &str), file
 /// `ln [-sfnT] TARGET... PLACE`
 fn link(player: &mut Player<'_>, call: &CopyCall<'_>) {
     let target = call.target.unwrap_or(".");
-    let is_into = is_folder(player, target) && !(call.has("nT") && player.own_link(target).is_some());
+    let is_into = player.has_folder(target) && !(call.has("nT") && player.own_link(target).is_some());
     for source in &call.sources {
         let shown = if is_into && !call.has("T") { below(target, source) } else { target.to_owned() };
         let place = player.own_path(&shown);

@@ -116,8 +116,7 @@ fn entry(player: &mut Player<'_>, files: &Tree, path: &str) -> Option<File> {
 
 /// A folder that no file says.
 pub(super) fn implied_folder(player: &Player<'_>, path: &str) -> File {
-    let is_mount =
-        player.mounts().iter().any(|mount| !mount.is_device && mount.path.trim_end_matches('/') == path);
+    let is_mount = player.mounts().iter().any(|mount| !mount.is_device && mount.is_at(path));
     File::folder(match path {
         "/tmp" if !is_mount => 0o777 | STICKY,
         _ if is_mount && player.group_at(path).is_some() => 0o777 | SET_GROUP,

@@ -4,7 +4,7 @@
 //! What is mounted elsewhere is a link to where its files are: those of a device or of a `tmpfs` in a folder
 //! of their own, which nobody sees while it is not mounted.
 
-use crate::file_system::{self, BLOCK_DEVICE, File, MountedVolume};
+use crate::file_system::{BLOCK_DEVICE, File, MountedVolume};
 use crate::interpreter::player::Player;
 
 const PROGRAMS: &[&str] = &["mount", "umount", "losetup", "mkfs", "mke2fs"];
@@ -219,20 +219,13 @@ fn unmount(player: &mut Player<'_>, words: &[&str]) {
         let line = table.remove(at);
         if matches!(line.kind.as_str(), "tmpfs" | "ramfs") {
             let files = player.real_path(&line.place);
-            empty(player, &files);
+            player.remove_all(&files);
         }
         if let Some(mode) = line.mode {
             player.put_file(line.place, Some(File::folder(mode)));
         }
         write_table(player, &table);
     }
-}
-
-/// Takes away a folder, and what is in it.
-fn empty(player: &mut Player<'_>, folder: &str) {
-    let below: Vec<String> =
-        player.files().into_keys().filter(|path| file_system::is_within(folder, path)).collect();
-    below.into_iter().for_each(|path| player.put_file(path, None));
 }
 
 /// `mkfs -t ext4 DEVICE` and `mkfs.ext4 DEVICE`
@@ -249,7 +242,7 @@ fn make_file_system(player: &mut Player<'_>, name: &str, words: &[&str]) {
         }
         Some(_) => {
             let files = files_on(&full);
-            empty(player, &files);
+            player.remove_all(&files);
             player.put_file(files, Some(File::folder(0o755)));
             player.say("Writing superblocks and filesystem accounting information: done\n");
         }
@@ -329,7 +322,7 @@ fn detach(player: &mut Player<'_>, device: &str, is_any: bool) {
     player.put_file(backing, None);
     player.put_file(device.to_owned(), None);
     let files = files_on(device);
-    empty(player, &files);
+    player.remove_all(&files);
 }
 
 /// As util-linux and busybox list them; all, or those that are named.

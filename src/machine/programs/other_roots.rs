@@ -60,14 +60,13 @@ pub(super) fn enter_namespaces(player: &mut Player<'_>, words: &[&str], run: Run
 /// The root of a process of the node, seen in the folder of that process or around it.
 fn root_of(player: &Player<'_>, process: &str) -> Option<RootFolder> {
     let of_process = format!("{process}/root");
-    let is_shown = |path: &str| player.mounts().iter().any(|mount| mount.path.trim_end_matches('/') == path);
+    let is_shown = |path: &str| player.mounts().iter().any(|mount| mount.is_at(path));
     if is_shown(&of_process) {
         return Some(RootFolder { path: of_process, is_of_node: true });
     }
     let path = process.strip_suffix(FIRST_PROCESS)?;
     let mount = file_system::mount_of(player.mounts(), path).filter(|_| !path.is_empty())?;
-    let is_root =
-        mount.volume == "/" && mount.sub_path.is_empty() && mount.path.trim_end_matches('/') == path;
+    let is_root = mount.volume == "/" && mount.sub_path.is_empty() && mount.is_at(path);
     is_root.then(|| RootFolder { path: path.to_owned(), is_of_node: true })
 }
 

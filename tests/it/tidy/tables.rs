@@ -242,7 +242,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
             "entropy",
         ],
     ),
-    ("apiserver::post_start_hooks", &["apiserver::endpoints"]),
+    ("apiserver::post_start_hooks", &["apiserver::crd_handler", "apiserver::endpoints"]),
     (
         "apiserver::handler_chain",
         &[
